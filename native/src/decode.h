@@ -1,0 +1,34 @@
+/* decode.h: from a record's bytes to an operator's run. One per process, as the proof of the layout is the process's; reader thread only. */
+#ifndef OPSTREAM_DECODE_H
+#define OPSTREAM_DECODE_H
+
+#include <stdbool.h>
+
+#include "vendor.h"
+
+#define DECODE_TEXT_BYTES 4096u
+
+struct operator_run {
+    uint32_t model_id;
+    bool is_execution;                 /* keypoint_op: the whole model's execution, not an operator */
+    uint64_t start, end;               /* ticks of the device's clock: ns or µs, see timeunit.h */
+    const char *type, *name;           /* valid until the next call; '\0' after length bytes */
+    size_t type_length, name_length;
+};
+
+enum decode_path { PATH_UNDECIDED = 0, PATH_PROVED = 1, PATH_GETTERS = 2 };
+
+enum decode_result {
+    DECODED = 0,
+    DECODE_CORRUPT = 1,                /* the vendor's checksum refuses it */
+    DECODE_NAME = 2                    /* type or name could not be had, twice; the other one has been fetched all the same, or it would stay in the process */
+};
+
+struct decoder;
+
+int decoder_new(const struct vendor *vendor, size_t record_bytes, struct decoder **ret_decoder);
+void decoder_free(struct decoder *decoder);
+enum decode_result decoder_decode(struct decoder *decoder, const uint8_t *record, struct operator_run *ret_run);
+enum decode_path decoder_path(const struct decoder *decoder);
+
+#endif

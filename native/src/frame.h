@@ -1,0 +1,39 @@
+/* frame.h: from a pipe's bytes to whole records: carries partial ones over, and finds the next good record after corruption. One per pipe; reader thread only. */
+#ifndef OPSTREAM_FRAME_H
+#define OPSTREAM_FRAME_H
+
+#include <stdbool.h>
+
+#include "vendor.h"
+
+#define FRAME_BUFFER_BYTES (1u << 20)
+
+struct frame;
+
+/* What skipping over a corrupt run gave: ⌊bytes / record size⌋ records that count as read and corrupt, and the bytes that remain. */
+struct frame_loss {
+    uint64_t corrupt_records;
+    uint64_t discarded_bytes;
+};
+
+int frame_new(const struct vendor *vendor, size_t record_bytes, struct frame **ret_frame);
+void frame_free(struct frame *frame);
+
+/* Where to read into, and how much of it was filled. The room is never 0 once the caller has taken every record that frame_next gives. */
+uint8_t *frame_room(struct frame *frame, size_t *ret_bytes);
+void frame_filled(struct frame *frame, size_t bytes);
+
+/* The next whole record (valid until the next frame_room), or NULL when more bytes are needed. Not yet checked: the decoder finds out. */
+const uint8_t *frame_next(struct frame *frame);
+
+/* The record that frame_next gave last is corrupt (aclprofGetOpNum refused it): asks the vendor's checksum at each following offset for the next good record, and positions there.
+ * When the bytes at hand don't hold one yet, goes on with the next ones; the loss is added to *loss when the run has ended. */
+void frame_reject(struct frame *frame, struct frame_loss *loss);
+
+/* Nothing came for a second: a run whose end has not been found and that is a whole number of records ends here. */
+void frame_idle(struct frame *frame, struct frame_loss *loss);
+
+/* Bytes at hand that belong to no given record (carried over, or in an unfinished run). */
+size_t frame_pending_bytes(const struct frame *frame);
+
+#endif
