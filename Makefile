@@ -1,0 +1,94 @@
+# Everything that a fresh machine needs is set up by the targets themselves: Python packages into .venv, Prometheus into .tools.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NATIVE := $(shell find native -name '*.c' -o -name '*.h' -o -name CMakeLists.txt -o -name '*.py')
+export PATH := $(CURDIR)/.tools/usr/bin:$(PATH)
+
+.PHONY: demo test test-long lint test-native test-python bench fuzz tools clean
+
+demo: $(VENV)/.installed
+	$(BIN)/opstreamd demo
+
+# ---- set-up ----
+
+# A C compiler, Python's headers and valgrind come from the system; as root they are installed where they are missing.
+tools:
+	@missing=; \
+	command -v gcc >/dev/null || missing="$$missing gcc libc6-dev"; \
+	command -v valgrind >/dev/null || missing="$$missing valgrind"; \
+	$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || missing="$$missing python3-dev"; \
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	  else echo "missing:$$missing (install them, e.g. sudo apt-get install$$missing)" >&2; exit 1; fi; \
+	fi
+
+$(VENV)/bin/pip: | tools
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml $(NATIVE) | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@
+
+# Prometheus and promtool from Debian's package, unpacked, not installed: no service is started.
+.tools/usr/bin/promtool:
+	mkdir -p .tools/packages
+	if [ "$$(id -u)" = 0 ]; then apt-get update -qq; fi
+	cd .tools/packages && apt-get download -qq prometheus && dpkg -x prometheus_*.deb ..
+	touch $@
+
+# ---- tests ----
+
+test: lint test-native test-python
+
+# Longer than a minute each: the whole-process tests on the sanitised engine, a minute of a real Prometheus.
+test-long: $(VENV)/.tested .tools/usr/bin/promtool $(VENV)-address/.installed
+	$(BIN)/python -m pytest -m long
+	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 $(VENV)-address/bin/python -m pytest -m 'not long' tests/e2e tests/integration
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check daemon tests native
+	$(BIN)/mypy
+
+test-native: $(VENV)/.tested
+	for sanitizer in address thread; do \
+	  $(BIN)/cmake -S native -B build/$$sanitizer -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DOPSTREAM_SANITIZE=$$sanitizer && \
+	  $(BIN)/cmake --build build/$$sanitizer && \
+	  $(BIN)/ctest --test-dir build/$$sanitizer --output-on-failure --no-tests=error || exit 1; \
+	done
+
+test-python: $(VENV)/.tested .tools/usr/bin/promtool
+	$(BIN)/python -m pytest -m 'not long'
+
+# The same package with the engine and the simulator built under ASan and UBSan, in an environment of its own.
+$(VENV)-address/.installed: pyproject.toml $(NATIVE) $(shell find daemon -name '*.py') | tools
+	test -d $(VENV)-address || $(PYTHON) -m venv $(VENV)-address
+	$(VENV)-address/bin/pip install --quiet --force-reinstall --no-deps -C cmake.define.OPSTREAM_SANITIZE=address -C build-dir=build/address-wheel .
+	$(VENV)-address/bin/pip install --quiet '.[test]' -C cmake.define.OPSTREAM_SANITIZE=address -C build-dir=build/address-wheel
+	touch $@
+
+# ---- measuring and fuzzing ----
+
+bench: $(VENV)/.tested
+	$(BIN)/cmake -S native -B build/release -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=Release
+	$(BIN)/cmake --build build/release
+	$(BIN)/python tests/bench/bench.py build/release
+
+# FUZZ_SECONDS for each target, with clang's libFuzzer.
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/.tested
+	command -v clang >/dev/null || apt-get install -y -qq --no-install-recommends clang libclang-rt-14-dev
+	$(BIN)/cmake -S native -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_C_COMPILER=clang
+	$(BIN)/cmake --build build/fuzz --target fuzzers
+	for target in build/fuzz/fuzz/fuzz_*; do \
+	  name=$$(basename $$target); mkdir -p build/corpus/$$name; \
+	  $$target -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/corpus/ build/corpus/$$name native/fuzz/corpus/$$name || exit 1; \
+	done
+
+clean:
+	rm -rf build dist $(VENV) $(VENV)-address
