@@ -34,7 +34,7 @@ class Duration:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads a Go-style string; nothing is rounded: what is no whole number of nanoseconds is refused (ValueError)."""
+        """Reads a Go-style string; a fraction of a nanosecond is refused, not rounded. Raises ValueError."""
         if text == "0":
             return cls(0)
         if not text or len(text) > _LONGEST_TEXT:
@@ -55,7 +55,7 @@ class Duration:
         return self.ns / 1e9
 
     def __str__(self) -> str:
-        """The shortest usual spelling, which `parse` reads back to the same value: "1h", "1m30s", "1.5s", "20ms", "0s"."""
+        """The shortest usual spelling, which `parse` reads back: "1h", "1m30s", "1.5s", "20ms", "0s"."""
         if self.ns == 0:
             return "0s"
         if self.ns < _UNITS_NS["s"]:

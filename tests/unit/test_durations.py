@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from opstreamd.durations import MAX_NS, Duration
 
 
@@ -38,16 +37,22 @@ def test_what_go_reads_is_read(text: str, ns: int) -> None:
 @pytest.mark.parametrize(
     "text",
     # \u0663 is a digit three to Unicode, not to Go
-    ["", "5", "s", ".s", "1.2.3s", "-1s", "+1s", "1 s", " 1s", "1s ", "1d", "1S", "1ms2", "1e3s", "\u0663s", "0.5ns", "1.0000000001s"],
+    ["", "5", "s", ".s", "1.2.3s", "-1s", "+1s", "1 s", " 1s", "1s ", "1d", "1S", "1ms2", "1e3s", "\u0663s"],
 )
-def test_what_is_no_exact_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no duration"):
+        Duration.parse(text)
+
+
+@pytest.mark.parametrize("text", ["0.5ns", "1.0000000001s"])
+def test_a_fraction_of_a_nanosecond_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="finer than a nanosecond"):
         Duration.parse(text)
 
 
 @pytest.mark.parametrize("text", ["9223372036854775808ns", "3000000h", "9" * 60 + "h", "1s" * 1000])
 def test_what_is_too_long_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="is outside|is no duration"):
         Duration.parse(text)
 
 
@@ -91,7 +96,7 @@ def test_any_text_is_read_or_refused_with_a_value_error(text: str) -> None:
 
 @pytest.mark.parametrize("ns", [-1, MAX_NS + 1])
 def test_a_duration_stays_in_its_range(ns: int) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="is outside"):
         Duration(ns)
 
 
