@@ -75,7 +75,7 @@ aclError aclmdlBundleUnload(uint32_t bundleId);
 aclError aclmdlBundleGetModelNum(uint32_t bundleId, size_t *modelNum);
 aclError aclmdlBundleGetModelId(uint32_t bundleId, size_t index, uint32_t *modelId);
 
-/* A description outlives its model. Sizes are 0, names NULL or "", and types undefined where the index is out of range. */
+/* A description outlives its model. Sizes are 0, names "", formats and types undefined where the index is out of range. */
 aclmdlDesc *aclmdlCreateDesc(void);
 aclError aclmdlDestroyDesc(aclmdlDesc *modelDesc);
 aclError aclmdlGetDesc(aclmdlDesc *modelDesc, uint32_t modelId);
