@@ -26,6 +26,8 @@
 #define CACHE_LINE 64
 
 #define MODELS_CAPACITY 64u            /* row 0 is nobody's: records of a model id that was never subscribed, or of one too many */
+#define SERIES_CAPACITY_MIN 64u
+#define SERIES_CAPACITY_MAX 65536u
 #define STRING_BYTES_MAX 1024u         /* longer operator names and types are cut here, and end in 16 hex digits of their hash */
 #define STRINGS_BYTES_PER_SERIES 256u  /* seen: 20 to 90 */
 
@@ -108,8 +110,10 @@ struct segment_counters {
     cell_u64 pipe_high_water_ppm[2];
 };
 
+#define ERROR_OTHER UINT64_C(0xffffffff)    /* as acl_error: -1 */
+
 struct segment_error {
-    cell_u64 acl_error;                /* 0 = free */
+    cell_u64 acl_error;                /* 0 = free; the last one's is ERROR_OTHER */
     cell_u64 count;
 };
 
@@ -125,6 +129,7 @@ struct segment {
 enum segment_model_state { MODEL_UNSUBSCRIBED = 0, MODEL_SUBSCRIBED = 1, MODEL_PAUSED = 2, MODEL_FAILED = 3 };
 
 #define SUBSCRIBED_RUNNING (UINT64_C(1) << 63)
+#define DEVICE_OTHER UINT32_MAX            /* of row 0, which is nobody's */
 
 struct segment_model {
     /* control thread */

@@ -1,0 +1,227 @@
+#include "series.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "histogram.h"
+#include "label.h"
+
+#define OTHERS_SHARE 16u                  /* of SERIES' rows and of STRINGS: what is kept for "(other)" rows and their types */
+#define RETRY_NS UINT64_C(1000000000)     /* how long to leave the system alone after it had no page */
+
+enum entry_kind { ENTRY_FREE = 0, ENTRY_SERIES, ENTRY_TYPE };
+
+/* Full hashes, so that rows are touched only when they are very likely the right ones. */
+struct entry {
+    uint64_t hash;
+    uint32_t kind;
+    uint32_t value;                       /* row of SERIES, or a type's place in STRINGS */
+};
+
+/* At most one series and one type per row: with four entries a row the table is never more than half full. */
+struct series_table {
+    struct segment_writer *writer;
+    uint64_t seed[2];
+    uint64_t mask;
+    uint64_t retry_ns;
+    struct entry entries[];
+};
+
+struct text {
+    const char *bytes;
+    size_t length;
+};
+
+static inline uint64_t load_8(const char *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+static inline uint64_t load_4(const char *bytes) {
+    uint32_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
+}
+
+static inline uint64_t fold(uint64_t a, uint64_t b) {
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* 16 bytes a multiplication; keyed by the seed, so that nobody can choose names that meet in one place. The last bytes are read twice rather than one by one. */
+static inline uint64_t hash_text(const uint64_t *seed, uint64_t hash, struct text text) {
+    const char *p = text.bytes;
+    size_t left = text.length;
+    hash ^= text.length;
+    for (; left > 16; left -= 16, p += 16)
+        hash = fold(load_8(p) ^ seed[0], load_8(p + 8) ^ seed[1] ^ hash);
+    uint64_t a = 0, b = 0;
+    if (left >= 8) {
+        a = load_8(p);
+        b = load_8(p + left - 8);
+    } else if (left >= 4) {
+        a = load_4(p);
+        b = load_4(p + left - 4);
+    } else if (left > 0) {
+        a = (uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[left / 2] << 8 | (uint8_t)p[left - 1];
+    }
+    return fold(a ^ seed[0], b ^ seed[1] ^ hash);
+}
+
+int series_table_new(struct segment_writer *writer, struct series_table **ret_table) {
+    uint64_t entries = 1;
+    while (entries < 4 * writer->series_capacity)
+        entries *= 2;
+    struct series_table *table = calloc(1, sizeof(*table) + entries * sizeof(table->entries[0]));
+    if (!table)
+        return OPSTREAM_E_MEMORY;
+    table->writer = writer;
+    table->mask = entries - 1;
+    if (syscall(SYS_getrandom, table->seed, sizeof(table->seed), 0) != sizeof(table->seed)) {
+        free(table);
+        return OPSTREAM_E_SYSTEM;
+    }
+    *ret_table = table;
+    return 0;
+}
+
+void series_table_free(struct series_table *table) {
+    free(table);
+}
+
+static inline bool string_equals(const struct segment_writer *writer, uint32_t place, struct text text) {
+    const char *string = writer->strings + (uint64_t)place * 8;
+    return load_4(string) == text.length && !memcmp(string + 4, text.bytes, text.length);
+}
+
+/* `name` without bytes is "(other)". */
+static inline bool row_is(const struct segment_writer *writer, const struct segment_series *row, uint32_t model_row, struct text type, struct text name) {
+    if (row->model_row != model_row || !string_equals(writer, row->type, type))
+        return false;
+    return name.bytes ? row->name != NAME_OTHER && string_equals(writer, row->name, name) : row->name == NAME_OTHER;
+}
+
+/* The entry of this series, or the free one that could become it. */
+static inline struct entry *find_series(struct series_table *table, uint64_t hash, uint32_t model_row, struct text type, struct text name) {
+    for (uint64_t i = hash;; i++) {
+        struct entry *entry = &table->entries[i & table->mask];
+        if (entry->kind == ENTRY_FREE)
+            return entry;
+        if (entry->hash == hash && entry->kind == ENTRY_SERIES && row_is(table->writer, &table->writer->series[entry->value], model_row, type, name))
+            return entry;
+    }
+}
+
+static struct entry *find_type(struct series_table *table, uint64_t hash, struct text type) {
+    for (uint64_t i = hash;; i++) {
+        struct entry *entry = &table->entries[i & table->mask];
+        if (entry->kind == ENTRY_FREE || (entry->hash == hash && entry->kind == ENTRY_TYPE && string_equals(table->writer, entry->value, type)))
+            return entry;
+    }
+}
+
+/* Room for a string at the end of STRINGS, up to `limit`: its place, or UINT32_MAX. Pages that can't be had set `retry_ns`. */
+static uint32_t place_string(struct series_table *table, struct text text, uint64_t limit, uint64_t now_ns) {
+    struct segment_writer *writer = table->writer;
+    cell_u64 *used = &writer->base->used[TABLE_STRINGS - 1].rows;
+    uint64_t begin = cell_get(used), end = begin + (sizeof(uint32_t) + text.length + 1 + 7) / 8 * 8;
+    if (end > limit)
+        return UINT32_MAX;
+    if (!segment_have_strings(writer, end)) {
+        table->retry_ns = now_ns + RETRY_NS;
+        return UINT32_MAX;
+    }
+    uint32_t length = (uint32_t)text.length;
+    memcpy(writer->strings + begin, &length, sizeof(length));
+    memcpy(writer->strings + begin + sizeof(length), text.bytes, length);
+    atomic_store_explicit(used, end, memory_order_release);
+    return (uint32_t)(begin / 8);
+}
+
+/* The row for a series at its first sight, or NULL. */
+static struct segment_series *add_series(struct series_table *table, uint64_t hash, uint32_t model_row, struct text type, struct text name, uint64_t now_ns) {
+    struct segment_writer *writer = table->writer;
+    cell_u64 *used = &writer->base->used[TABLE_SERIES - 1].rows;
+    uint64_t row = cell_get(used), rows_limit = writer->series_capacity, strings_limit = writer->strings_bytes;
+    if (now_ns < table->retry_ns)
+        return NULL;
+    if (name.bytes) {
+        rows_limit -= rows_limit / OTHERS_SHARE;
+        strings_limit -= strings_limit / OTHERS_SHARE;
+    }
+    if (row >= rows_limit)
+        return NULL;
+    if (!segment_have_series(writer, row)) {
+        table->retry_ns = now_ns + RETRY_NS;
+        return NULL;
+    }
+    uint64_t type_hash = hash_text(table->seed, 0, type);
+    struct entry *type_entry = find_type(table, type_hash, type);
+    if (type_entry->kind == ENTRY_FREE) {
+        uint32_t place = place_string(table, type, strings_limit, now_ns);
+        if (place == UINT32_MAX)
+            return NULL;
+        *type_entry = (struct entry){type_hash, ENTRY_TYPE, place};
+    }
+    uint32_t name_place = name.bytes ? place_string(table, name, strings_limit, now_ns) : NAME_OTHER;
+    if (name.bytes && name_place == UINT32_MAX)
+        return NULL;
+    struct segment_series *series = &writer->series[row];
+    series->hash = hash;
+    series->model_row = model_row;
+    series->type = type_entry->value;
+    series->name = name_place;
+    /* The type may have taken the free entry that was found before. */
+    *find_series(table, hash, model_row, type, name) = (struct entry){hash, ENTRY_SERIES, (uint32_t)row};
+    atomic_store_explicit(used, row + 1, memory_order_release);
+    return series;
+}
+
+static inline void record(struct segment_series *row, uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
+    uint64_t window = now_ns / WINDOW_NS, last = cell_get(&row->window);
+    cell_u64 *longest = &row->longest_ns[window & 1];
+    if (window != last) {
+        if (window != last + 1)
+            cell_set(&row->longest_ns[~window & 1], 0);
+        cell_set(longest, duration_ns);
+        cell_set(&row->window, window);
+    } else if (duration_ns > cell_get(longest)) {
+        cell_set(longest, duration_ns);
+    }
+    histogram_add(&row->duration, duration_ns, wall_ns);
+}
+
+/* Out of line: seldom, and keeps two buffers off the usual way's stack. */
+static __attribute__((noinline)) bool record_cut(struct series_table *table, uint32_t model_row, struct text type, struct text name, uint64_t duration_ns,
+                                                 uint64_t wall_ns, uint64_t now_ns) {
+    char type_bytes[STRING_BYTES_MAX], name_bytes[STRING_BYTES_MAX];
+    size_t type_length = label_cut(type.bytes, type.length, sizeof(type_bytes), type_bytes);
+    size_t name_length = label_cut(name.bytes, name.length, sizeof(name_bytes), name_bytes);
+    return series_record(table, model_row, type_bytes, type_length, name_bytes, name_length, duration_ns, wall_ns, now_ns);
+}
+
+bool series_record(struct series_table *table, uint32_t model_row, const char *type_bytes, size_t type_length, const char *name_bytes, size_t name_length,
+                   uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
+    const struct text type = {type_bytes, type_length}, name = {name_bytes, name_length}, other = {NULL, 0};
+    struct segment_writer *writer = table->writer;
+    if (type_length > STRING_BYTES_MAX || name_length > STRING_BYTES_MAX)
+        return record_cut(table, model_row, type, name, duration_ns, wall_ns, now_ns);
+
+    uint64_t type_and_model = hash_text(table->seed, model_row, type);
+    uint64_t hash = hash_text(table->seed, type_and_model, name);
+    struct entry *entry = find_series(table, hash, model_row, type, name);
+    struct segment_series *row =
+        entry->kind == ENTRY_SERIES ? &writer->series[entry->value] : add_series(table, hash, model_row, type, name, now_ns);
+    bool own = row != NULL;
+    if (!own) {
+        entry = find_series(table, ~type_and_model, model_row, type, other);
+        row = entry->kind == ENTRY_SERIES ? &writer->series[entry->value] : add_series(table, ~type_and_model, model_row, type, other, now_ns);
+    }
+    if (!row)
+        row = &writer->others[model_row];
+    record(row, duration_ns, wall_ns, now_ns);
+    return own;
+}
