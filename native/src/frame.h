@@ -23,14 +23,15 @@ void frame_free(struct frame *frame);
 uint8_t *frame_room(struct frame *frame, size_t *ret_bytes);
 void frame_filled(struct frame *frame, size_t bytes);
 
-/* The next whole record (valid until the next frame_room), or NULL when more bytes are needed. Not yet checked: the decoder finds out. */
-const uint8_t *frame_next(struct frame *frame);
+/* The next whole record (valid until the next frame_room), or NULL when more bytes are needed. Not yet checked: the decoder finds out.
+ * The loss of a corrupt run that ends before this record is added to *loss. */
+const uint8_t *frame_next(struct frame *frame, struct frame_loss *loss);
 
-/* The record that frame_next gave last is corrupt (aclprofGetOpNum refused it): asks the vendor's checksum at each following offset for the next good record, and positions there.
- * When the bytes at hand don't hold one yet, goes on with the next ones; the loss is added to *loss when the run has ended. */
-void frame_reject(struct frame *frame, struct frame_loss *loss);
+/* The record that frame_next gave last is corrupt (aclprofGetOpNum refused it), and a run of corrupt bytes starts with it. frame_next
+ * asks the vendor's checksum at each following offset for the next good record, through as many fills as it takes, and ends the run there. */
+void frame_reject(struct frame *frame);
 
-/* Nothing came for a second: a run whose end has not been found and that is a whole number of records ends here. */
+/* Nothing came for a second: a run whose end has not been found and that is a whole number of records ends here; its loss is added to *loss. */
 void frame_idle(struct frame *frame, struct frame_loss *loss);
 
 /* Bytes at hand that belong to no given record (carried over, or in an unfinished run). */
