@@ -79,7 +79,7 @@ const struct record *queue_front(struct queue *queue, uint64_t deadline_ns, bool
         bool in_time = true;
         pthread_mutex_lock(&queue->lock);
         atomic_store(&queue->writer_sleeps, true);
-        while (empty(queue) && !queue_stopped(queue) && in_time && (deadline_ns == QUEUE_NEVER || !queue_draining(queue))) {
+        while (empty(queue) && !queue_stopped(queue) && in_time && (deadline_ns == QUEUE_NEVER || !queue_awaits_held(queue))) {
             if (deadline_ns == QUEUE_NEVER)
                 pthread_cond_wait(&queue->changed, &queue->lock);
             else
@@ -112,8 +112,8 @@ void queue_hold(struct queue *queue, uint64_t held) {
     tell_drainer(queue, atomic_load_explicit(&queue->head, memory_order_relaxed));
 }
 
-bool queue_draining(struct queue *queue) {
-    return atomic_load(&queue->drain_target) != QUEUE_NEVER;
+bool queue_awaits_held(struct queue *queue) {
+    return atomic_load_explicit(&queue->head, memory_order_relaxed) >= atomic_load(&queue->drain_target);
 }
 
 void queue_drain(struct queue *queue) {

@@ -33,15 +33,15 @@ void queue_close(struct queue *queue);
 void queue_push(struct queue *queue, const struct record *record);
 
 /* The oldest record, which stays in the queue until queue_pop; `ret_slept` tells whether it had to be waited for. NULL when none came until
- * `deadline_ns` (CLOCK_MONOTONIC), when somebody drains while `deadline_ns` isn't QUEUE_NEVER (the writer has records to let go), and
+ * `deadline_ns` (CLOCK_MONOTONIC), when somebody waits for the records that are kept back while `deadline_ns` isn't QUEUE_NEVER, and
  * once the queue is empty and was stopped. */
 const struct record *queue_front(struct queue *queue, uint64_t deadline_ns, bool *ret_slept);
 bool queue_stopped(struct queue *queue);
 void queue_pop(struct queue *queue);
 
-/* The writer says how many popped records it keeps back, and asks whether it may. */
+/* The writer says how many popped records it keeps back, and asks whether somebody who drains waits for nothing but those. */
 void queue_hold(struct queue *queue, uint64_t held);
-bool queue_draining(struct queue *queue);
+bool queue_awaits_held(struct queue *queue);
 
 /* Blocks until all that was pushed before has been popped and none is kept back: for ever, when the writer can't write. */
 void queue_drain(struct queue *queue);

@@ -134,7 +134,7 @@ static void emit_earliest(struct writer *writer) {
 
 /* Lets those late records go that are due, or that somebody who drains is waiting for. */
 static void emit_due(struct writer *writer) {
-    while (writer->late_count > 0 && (writer->late[0].due_ns <= now_ns() || queue_draining(&writer->queue)))
+    while (writer->late_count > 0 && (writer->late[0].due_ns <= now_ns() || queue_awaits_held(&writer->queue)))
         emit_earliest(writer);
 }
 
