@@ -13,6 +13,9 @@ int decimal_parse(const char *text, size_t length, unsigned decimals, uint64_t *
     }
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '.' && !is_fraction) {
+            if (decimals == 0) {
+                return DECIMAL_NOT_WHOLE;
+            }
             is_fraction = true;
             continue;
         }
@@ -51,6 +54,8 @@ const char *decimal_complaint(int status) {
         return "is negative";
     case DECIMAL_TOO_LARGE:
         return "is too large";
+    case DECIMAL_NOT_WHOLE:
+        return "is not a whole number";
     default:
         return "is not a number";
     }

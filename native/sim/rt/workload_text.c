@@ -38,9 +38,6 @@ static void split(struct line *line, const char *at, const char *end) {
 static aclError read_number(const struct line *line, size_t index, const char *what, uint64_t *ret_value) {
     struct field field = line->fields[index];
     int status = decimal_parse(field.at, field.length, 0, ret_value);
-    if (memchr(field.at, '.', field.length)) {
-        return source_fail(line->source, field.at, "%s \"%.*s\" is not a whole number", what, (int)field.length, field.at);
-    }
     return status ? source_fail(line->source, field.at, "%s \"%.*s\" %s", what, (int)field.length, field.at, decimal_complaint(status))
                   : ACL_SUCCESS;
 }
