@@ -1,0 +1,242 @@
+#include "subscription.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "device_pipe.h"
+#include "headroom.h"
+
+#define METRICS_NONE 0xFF
+
+struct subscribed_model {
+    uint32_t model_id, device, row;
+    bool on;
+};
+
+struct subscriptions {
+    const struct vendor *vendor;
+    struct segment_writer *writer;
+    struct reader *reader;
+    struct subscribed_model *models;
+    size_t count, capacity;
+    bool spent[DEVICES_MAX];           /* went off while another device stayed on */
+    bool paused;
+    bool begun;                        /* the vendor has been asked, so that it has taken what it takes */
+};
+
+int subscriptions_new(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct subscriptions **ret_subscriptions) {
+    struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions);
+    if (!subscriptions) {
+        return OPSTREAM_E_MEMORY;
+    }
+    subscriptions->vendor = vendor;
+    subscriptions->writer = writer;
+    subscriptions->reader = reader;
+    *ret_subscriptions = subscriptions;
+    return OPSTREAM_OK;
+}
+
+void subscriptions_free(struct subscriptions *subscriptions) {
+    if (!subscriptions) {
+        return;
+    }
+    for (uint32_t device = 0; device < DEVICES_MAX; device++) {
+        device_pipe_close(device);
+    }
+    free(subscriptions->models);
+    free(subscriptions);
+}
+
+static bool device_is_on(const struct subscriptions *subscriptions, uint32_t device) {
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (subscriptions->models[i].on && subscriptions->models[i].device == device) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool subscriptions_any(const struct subscriptions *subscriptions) {
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (subscriptions->models[i].on) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_state(struct subscriptions *subscriptions, const struct subscribed_model *model, enum segment_model_state state) {
+    if (model->row != 0) { /* row 0 is of all who found no other: it has no state */
+        segment_model_set_state(subscriptions->writer, model->row, state, clock_monotonic_ns());
+    }
+}
+
+/* The vendor installs a handler for SIGINT, and leaves it there. */
+static int call_subscribe(const struct vendor *vendor, uint32_t model_id, const void *config) {
+    struct sigaction interrupt;
+    bool saved = sigaction(SIGINT, NULL, &interrupt) == 0;
+    int acl_error = vendor->model_subscribe(model_id, config);
+    if (saved) {
+        sigaction(SIGINT, &interrupt, NULL);
+    }
+    return acl_error;
+}
+
+static int try_on(struct subscriptions *subscriptions, const struct subscribed_model *model, int *ret_acl_error) {
+    const struct vendor *vendor = subscriptions->vendor;
+    int status = device_pipe_open(model->device, subscriptions->reader);
+    if (status != OPSTREAM_OK) {
+        return status;
+    }
+    void *config = vendor->create_subscribe_config(1, METRICS_NONE, device_pipe_write_end(model->device));
+    if (!config) {
+        return OPSTREAM_E_MEMORY;
+    }
+    reader_map_model(subscriptions->reader, model->model_id, model->row, clock_monotonic_ns());
+    int acl_error = call_subscribe(vendor, model->model_id, config);
+    vendor->destroy_subscribe_config(config);
+    if (acl_error != 0) {
+        segment_count_error(subscriptions->writer, acl_error);
+        *ret_acl_error = acl_error;
+        return OPSTREAM_E_VENDOR;
+    }
+    return OPSTREAM_OK;
+}
+
+static int switch_on(struct subscriptions *subscriptions, struct subscribed_model *model, int *ret_acl_error) {
+    int status = try_on(subscriptions, model, ret_acl_error);
+    model->on = status == OPSTREAM_OK;
+    set_state(subscriptions, model, model->on ? MODEL_SUBSCRIBED : MODEL_FAILED);
+    if (!model->on && !device_is_on(subscriptions, model->device)) {
+        device_pipe_close(model->device);
+    }
+    return status;
+}
+
+static int switch_off(struct subscriptions *subscriptions, struct subscribed_model *model, int *ret_acl_error) {
+    device_pipe_check(model->device);
+    int acl_error = subscriptions->vendor->model_unsubscribe(model->model_id);
+    model->on = false; /* even if it failed: then the vendor knows the model no longer */
+    if (acl_error != 0) {
+        *ret_acl_error = acl_error;
+        return OPSTREAM_E_VENDOR;
+    }
+    return OPSTREAM_OK;
+}
+
+/* One flush for all: what the vendor has written is in the pipes. */
+static void switch_all_off(struct subscriptions *subscriptions, enum segment_model_state state) {
+    int unused;
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (subscriptions->models[i].on) {
+            switch_off(subscriptions, &subscriptions->models[i], &unused);
+        }
+    }
+    reader_flush(subscriptions->reader);
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        set_state(subscriptions, &subscriptions->models[i], state);
+    }
+    memset(subscriptions->spent, 0, sizeof subscriptions->spent);
+}
+
+static struct subscribed_model *find(struct subscriptions *subscriptions, uint32_t model_id) {
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (subscriptions->models[i].model_id == model_id) {
+            return &subscriptions->models[i];
+        }
+    }
+    return NULL;
+}
+
+static bool have_room(struct subscriptions *subscriptions) {
+    if (subscriptions->count < subscriptions->capacity) {
+        return true;
+    }
+    size_t capacity = subscriptions->capacity ? 2 * subscriptions->capacity : 16;
+    struct subscribed_model *models = realloc(subscriptions->models, capacity * sizeof *models);
+    if (!models) {
+        return false;
+    }
+    subscriptions->models = models;
+    subscriptions->capacity = capacity;
+    return true;
+}
+
+int subscriptions_add(struct subscriptions *subscriptions, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error) {
+    if (find(subscriptions, model_id) || (!subscriptions->begun && !headroom_enough())) {
+        return OPSTREAM_E_STATE;
+    }
+    if (!have_room(subscriptions)) {
+        return OPSTREAM_E_MEMORY;
+    }
+    subscriptions->begun = true;
+    struct subscribed_model *added = &subscriptions->models[subscriptions->count++];
+    *added = (struct subscribed_model){.model_id = model_id, .device = device};
+    added->row = segment_model_row(subscriptions->writer, model_id, device, name);
+    if (subscriptions->paused) {
+        set_state(subscriptions, added, MODEL_PAUSED);
+        return OPSTREAM_OK;
+    }
+    if (subscriptions->spent[device]) {
+        int unused;
+        switch_all_off(subscriptions, MODEL_UNSUBSCRIBED);
+        for (struct subscribed_model *other = subscriptions->models; other != added; other++) {
+            switch_on(subscriptions, other, &unused);
+        }
+    }
+    int status = switch_on(subscriptions, added, ret_acl_error);
+    if (status != OPSTREAM_OK) {
+        subscriptions->count--;
+    }
+    return status;
+}
+
+int subscriptions_remove(struct subscriptions *subscriptions, uint32_t model_id, int *ret_acl_error) {
+    struct subscribed_model *removed = find(subscriptions, model_id);
+    if (!removed) {
+        return OPSTREAM_E_STATE;
+    }
+    int status = OPSTREAM_OK;
+    if (removed->on) {
+        status = switch_off(subscriptions, removed, ret_acl_error);
+        int flushed = reader_flush(subscriptions->reader);
+        status = status != OPSTREAM_OK ? status : flushed;
+        subscriptions->spent[removed->device] = !device_is_on(subscriptions, removed->device);
+    }
+    set_state(subscriptions, removed, MODEL_UNSUBSCRIBED);
+    *removed = subscriptions->models[--subscriptions->count];
+    if (!subscriptions_any(subscriptions)) {
+        memset(subscriptions->spent, 0, sizeof subscriptions->spent);
+    }
+    return status;
+}
+
+void subscriptions_remove_all(struct subscriptions *subscriptions) {
+    switch_all_off(subscriptions, MODEL_UNSUBSCRIBED);
+    subscriptions->count = 0;
+    subscriptions->paused = false;
+}
+
+void subscriptions_pause(struct subscriptions *subscriptions) {
+    switch_all_off(subscriptions, MODEL_PAUSED);
+    subscriptions->paused = true;
+}
+
+int subscriptions_resume(struct subscriptions *subscriptions) {
+    int first = OPSTREAM_OK, unused;
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (!subscriptions->models[i].on && subscriptions->spent[subscriptions->models[i].device]) {
+            switch_all_off(subscriptions, MODEL_PAUSED);
+        }
+    }
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (!subscriptions->models[i].on) {
+            int status = switch_on(subscriptions, &subscriptions->models[i], &unused);
+            first = first != OPSTREAM_OK ? first : status;
+        }
+    }
+    subscriptions->paused = first != OPSTREAM_OK;
+    return first;
+}
