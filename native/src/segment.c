@@ -1,34 +1,14 @@
 #include "segment.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "histogram.h"
 #include "label.h"
-
-/* Newer than the oldest C library that this is built for. */
-#ifndef MFD_CLOEXEC
-#define MFD_CLOEXEC 1u
-#define MFD_ALLOW_SEALING 2u
-#endif
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u
-#endif
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
-#define F_SEAL_SEAL 1
-#define F_SEAL_SHRINK 2
-#define F_SEAL_GROW 4
-#endif
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 16
-#endif
+#include "memfd.h"
 
 #define PAGE_BYTES UINT64_C(4096)
 #define CHUNK_BYTES (UINT64_C(256) << 10)
@@ -57,41 +37,6 @@ static uint64_t lay_out(uint32_t series_capacity, struct segment_table *ret_dire
         offset += round_up(tables[i].row_bytes * tables[i].capacity, PAGE_BYTES);
     }
     return offset;
-}
-
-/* vm.memfd_noexec = 2 refuses memfds that could be executed; older kernels don't know the flag. */
-static int make_memfd(uint64_t bytes) {
-    int low = (int)syscall(SYS_memfd_create, "opstream", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (low < 0 && errno == EINVAL)
-        low = (int)syscall(SYS_memfd_create, "opstream", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (low < 0)
-        return -1;
-    /* Out of the way of programs that count on low numbers, but not so high that the table of descriptors becomes large. */
-    struct rlimit limit;
-    int high = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : (int)((limit.rlim_cur < 4096 ? limit.rlim_cur : 4096) / 4 * 3);
-    int fd = fcntl(low, F_DUPFD_CLOEXEC, high);
-    close(low);
-    if (fd >= 0 && ftruncate(fd, (off_t)bytes)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static int seal(int fd) {
-    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    if (!fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE))
-        return 0;
-    return errno == EINVAL ? fcntl(fd, F_ADD_SEALS, seals) : -1;
-}
-
-/* Allocating pages is asked for in so many words: to touch one that can't be had would be a SIGBUS. */
-static bool allocate(const struct segment_writer *writer, uint64_t offset, uint64_t bytes) {
-    int failed;
-    do
-        failed = fallocate(writer->fd, 0, (off_t)offset, (off_t)bytes);
-    while (failed && errno == EINTR);
-    return !failed;
 }
 
 static void copy_text(char *ret_text, size_t size, const char *text) {
@@ -127,17 +72,18 @@ int segment_create(const struct segment_identity *identity, uint32_t series_capa
         return OPSTREAM_E_INVALID;
     struct segment_table directory[SEGMENT_TABLES];
     struct segment_writer writer = {.bytes = lay_out(series_capacity, directory), .series_capacity = series_capacity};
-    writer.fd = make_memfd(writer.bytes);
+    writer.fd = memfd_make(writer.bytes);
     if (writer.fd < 0)
         return OPSTREAM_E_MEMORY;
     void *base = MAP_FAILED;
-    if (allocate(&writer, 0, directory[0].offset))
+    if (memfd_allocate(writer.fd, 0, directory[0].offset))
         base = mmap(NULL, writer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, writer.fd, 0);
     if (base == MAP_FAILED) {
         close(writer.fd);
         return OPSTREAM_E_MEMORY;
     }
     writer.base = base;
+    memset(base, 0, directory[0].offset); /* all its pages: see have() */
     writer.models = (void *)((char *)base + directory[TABLE_MODELS - 1].offset);
     writer.others = (void *)((char *)base + directory[TABLE_OTHERS - 1].offset);
     writer.series = (void *)((char *)base + directory[TABLE_SERIES - 1].offset);
@@ -148,7 +94,7 @@ int segment_create(const struct segment_identity *identity, uint32_t series_capa
     if (!status && !segment_have_model(&writer, 0))
         status = OPSTREAM_E_MEMORY;
     /* A child of fork must not write here. */
-    if (!status && (madvise(base, writer.bytes, MADV_DONTFORK) || seal(writer.fd)))
+    if (!status && (madvise(base, writer.bytes, MADV_DONTFORK) || memfd_seal(writer.fd)))
         status = OPSTREAM_E_SYSTEM;
     if (status) {
         segment_free(&writer);
@@ -168,43 +114,34 @@ void segment_free(struct segment_writer *writer) {
     close(writer->fd);
 }
 
-bool segment_have_model(struct segment_writer *writer, uint64_t row) {
-    if (row >= MODELS_CAPACITY)
-        return false;
-    uint64_t wanted = (row + 1) * sizeof(struct segment_model);
-    if (wanted <= writer->models_had)
+/* Pages of a table up to `wanted` bytes, and up to a chunk more. A page that was only allocated still looks like a hole to lseek, and would fault once more under a record: so it is written to. */
+static bool have(struct segment_writer *writer, enum segment_table_kind kind, uint64_t wanted, uint64_t chunk, uint64_t *had) {
+    if (wanted <= *had)
         return true;
-    const struct segment_table *directory = writer->base->header.directory;
-    if (!allocate(writer, directory[TABLE_MODELS - 1].offset, wanted) ||
-        !allocate(writer, directory[TABLE_OTHERS - 1].offset, (row + 1) * sizeof(struct segment_series)))
+    const struct segment_table *table = &writer->base->header.directory[kind - 1];
+    uint64_t bytes = round_up(table->row_bytes * table->capacity, PAGE_BYTES), end = round_up(wanted, chunk);
+    if (wanted > bytes)
         return false;
-    writer->models_had = wanted;
+    if (end > bytes)
+        end = bytes;
+    if (!memfd_allocate(writer->fd, table->offset + *had, end - *had))
+        return false;
+    for (; *had < end; *had += PAGE_BYTES)
+        ((volatile char *)writer->base)[table->offset + *had] = 0;
     return true;
 }
 
-/* Pages of a table up to `wanted` bytes, and a chunk more at a time. */
-static bool have(struct segment_writer *writer, enum segment_table_kind kind, uint64_t wanted, uint64_t *had) {
-    const struct segment_table *table = &writer->base->header.directory[kind - 1];
-    uint64_t bytes = table->row_bytes * table->capacity;
-    if (wanted <= *had)
-        return true;
-    if (wanted > bytes)
-        return false;
-    uint64_t end = round_up(wanted, CHUNK_BYTES);
-    if (end > bytes)
-        end = bytes;
-    if (!allocate(writer, table->offset + *had, end - *had))
-        return false;
-    *had = end;
-    return true;
+bool segment_have_model(struct segment_writer *writer, uint64_t row) {
+    return row < MODELS_CAPACITY && have(writer, TABLE_MODELS, (row + 1) * sizeof(struct segment_model), PAGE_BYTES, &writer->models_had) &&
+           have(writer, TABLE_OTHERS, (row + 1) * sizeof(struct segment_series), PAGE_BYTES, &writer->others_had);
 }
 
 bool segment_have_series(struct segment_writer *writer, uint64_t row) {
-    return have(writer, TABLE_SERIES, (row + 1) * sizeof(struct segment_series), &writer->series_had);
+    return have(writer, TABLE_SERIES, (row + 1) * sizeof(struct segment_series), CHUNK_BYTES, &writer->series_had);
 }
 
 bool segment_have_strings(struct segment_writer *writer, uint64_t bytes) {
-    return have(writer, TABLE_STRINGS, bytes, &writer->strings_had);
+    return have(writer, TABLE_STRINGS, bytes, CHUNK_BYTES, &writer->strings_had);
 }
 
 uint32_t segment_model_row(struct segment_writer *writer, uint32_t model_id, uint32_t device, const char *name) {

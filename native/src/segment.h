@@ -17,7 +17,8 @@ struct segment_writer {
     char *strings;
     uint64_t series_capacity;
     uint64_t strings_bytes;
-    uint64_t models_had, series_had, strings_had; /* bytes of MODELS (and OTHERS alike), SERIES and STRINGS that are allocated: models by the control thread, the others by the reader thread */
+    uint64_t models_had, others_had;   /* bytes of these tables that are allocated: control thread */
+    uint64_t series_had, strings_had;  /* reader thread */
 };
 
 /* Makes the memfd (`series_capacity` rows), maps it, seals it (SHRINK, GROW, SEAL, and FUTURE_WRITE where the kernel has it), writes the header. Allocates the pages of the header, of model row 0

@@ -1,0 +1,427 @@
+#include "view.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "histogram.h"
+#include "memfd.h"
+
+/* So high that no honest count gets there, so low that a sum of some can't wrap. */
+#define COUNT_MAX (UINT64_MAX / 16)
+
+/* An allocated range of a table. It stays so, as no hole can be punched under F_SEAL_FUTURE_WRITE. */
+struct extent {
+    uint64_t begin, end;
+};
+
+struct opstream_view {
+    int fd;                            /* a copy, to ask what is allocated */
+    const char *base;
+    uint64_t bytes;
+    struct segment_table tables[SEGMENT_TABLES];
+    struct opstream_view_info info;
+    struct extent extents[SEGMENT_TABLES];
+    uint32_t models_seen, series_seen;
+    uint64_t strings_seen;             /* bytes */
+    char *strings;                     /* copy of STRINGS as far as seen */
+    struct view_identity *identities;
+    char names[MODELS_CAPACITY][sizeof(((struct segment_model *)0)->name)];
+    uint32_t devices[MODELS_CAPACITY];
+    struct opstream_counters counters; /* last good ones */
+};
+
+typedef uint64_t __attribute__((may_alias)) word;
+
+static uint64_t load_word(const void *from) {
+    return __atomic_load_n((const word *)from, __ATOMIC_RELAXED);
+}
+
+static uint32_t load_u32(const uint32_t *from) {
+    return __atomic_load_n(from, __ATOMIC_RELAXED);
+}
+
+/* Each word once: what has been checked can't have changed when it is used. */
+static void copy_words(void *to, const void *from, size_t bytes) {
+    for (size_t i = 0; i < bytes / sizeof(word); i++)
+        ((word *)to)[i] = load_word((const word *)from + i);
+}
+
+/* Whether [offset, offset + bytes) lies in allocated pages: only these are read, as reading a hole fills it at the reader's cost. */
+static bool allocated(const opstream_view *view, struct extent *extent, uint64_t offset, uint64_t bytes) {
+    if (offset >= extent->begin && offset + bytes <= extent->end)
+        return true;
+    uint64_t end = memfd_allocated_end(view->fd, offset);
+    if (end > offset)
+        *extent = (struct extent){offset, end};
+    return offset + bytes <= end;
+}
+
+static const void *row_at(opstream_view *view, enum segment_table_kind kind, uint64_t row, uint64_t bytes) {
+    const struct segment_table *table = &view->tables[kind - 1];
+    uint64_t offset = table->offset + row * table->row_bytes;
+    return allocated(view, &view->extents[kind - 1], offset, bytes) ? view->base + offset : NULL;
+}
+
+/* ---- Opening ---- */
+
+static bool text_ends(const char *text, size_t size) {
+    return memchr(text, 0, size) != NULL;
+}
+
+static int check_directory(const struct segment_header *header, uint64_t bytes) {
+    static const uint32_t rows[SEGMENT_TABLES] = {sizeof(struct segment_model), sizeof(struct segment_series), sizeof(struct segment_series), 1};
+    static const uint64_t most[SEGMENT_TABLES] = {MODELS_CAPACITY, MODELS_CAPACITY, SERIES_CAPACITY_MAX,
+                                                  (uint64_t)SERIES_CAPACITY_MAX * STRINGS_BYTES_PER_SERIES};
+    for (uint32_t i = 0; i < SEGMENT_TABLES; i++) {
+        const struct segment_table *table = &header->directory[i];
+        if (table->kind != i + 1 || table->row_bytes != rows[i] || !table->capacity || table->capacity > most[i])
+            return OPSTREAM_E_LAYOUT;
+        if (table->offset % 4096 || table->offset < sizeof(struct segment) || table->offset > bytes ||
+            table->capacity * table->row_bytes > bytes - table->offset)
+            return OPSTREAM_E_LAYOUT;
+    }
+    if (header->directory[TABLE_MODELS - 1].capacity != header->directory[TABLE_OTHERS - 1].capacity || header->directory[TABLE_STRINGS - 1].capacity % 8)
+        return OPSTREAM_E_LAYOUT;
+    return 0;
+}
+
+static int check_header(const struct segment_header *header, uint64_t bytes) {
+    const struct segment_identity *identity = &header->identity;
+    if (header->magic != SEGMENT_MAGIC)
+        return OPSTREAM_E_MAGIC;
+    if (header->version != SEGMENT_VERSION)
+        return OPSTREAM_E_VERSION;
+    if (header->segment_bytes != bytes)
+        return OPSTREAM_E_SIZE;
+    if (header->header_bytes != sizeof(struct segment) || header->cells != OPSTREAM_CELLS || header->tables != SEGMENT_TABLES ||
+        memcmp(header->bounds_ns, histogram_bounds_ns, sizeof(header->bounds_ns)))
+        return OPSTREAM_E_LAYOUT;
+    if ((identity->kind != OPSTREAM_KIND_AGENT && identity->kind != OPSTREAM_KIND_HOSTED) || !text_ends(identity->app, sizeof(identity->app)) ||
+        !text_ends(identity->labels, sizeof(identity->labels)) || !text_ends(identity->hosted_name, sizeof(identity->hosted_name)) ||
+        !text_ends(identity->config_digest, sizeof(((struct opstream_view_info *)0)->config_digest)))
+        return OPSTREAM_E_LAYOUT;
+    return check_directory(header, bytes);
+}
+
+static void fill_info(const struct segment_header *header, struct opstream_view_info *ret_info) {
+    const struct segment_identity *identity = &header->identity;
+    memcpy(ret_info->uuid, identity->uuid, sizeof(ret_info->uuid));
+    ret_info->kind = identity->kind;
+    ret_info->pid = identity->pid;
+    ret_info->segment_bytes = header->segment_bytes;
+    ret_info->created_wall_ns = identity->created_wall_ns;
+    strcpy(ret_info->app, identity->app);
+    strcpy(ret_info->labels, identity->labels);
+    strcpy(ret_info->hosted_name, identity->hosted_name);
+    strcpy(ret_info->config_digest, identity->config_digest);
+}
+
+static int open_tables(opstream_view *view) {
+    struct extent head = {0, 0};
+    struct segment_header header;
+    if (view->bytes < sizeof(struct segment))
+        return OPSTREAM_E_SIZE;
+    if (!allocated(view, &head, 0, sizeof(struct segment)))
+        return OPSTREAM_E_MAGIC; /* a hole reads as zeros */
+    copy_words(&header, view->base, sizeof(header));
+    int status = check_header(&header, view->bytes);
+    if (status)
+        return status;
+    memcpy(view->tables, header.directory, sizeof(view->tables));
+    fill_info(&header, &view->info);
+    /* Untouched memory costs nothing. */
+    view->strings = malloc(view->tables[TABLE_STRINGS - 1].capacity);
+    view->identities = malloc(view->tables[TABLE_SERIES - 1].capacity * sizeof(view->identities[0]));
+    return view->strings && view->identities ? 0 : OPSTREAM_E_MEMORY;
+}
+
+int opstream_view_open(int fd, uint64_t max_bytes, opstream_view **ret_view) {
+    uint64_t bytes;
+    int status = memfd_check(fd, max_bytes, &bytes);
+    if (status)
+        return status;
+    opstream_view *view = calloc(1, sizeof(*view));
+    if (!view)
+        return OPSTREAM_E_MEMORY;
+    view->bytes = bytes;
+    view->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    void *base = view->fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ, MAP_SHARED, view->fd, 0);
+    view->base = base == MAP_FAILED ? NULL : base;
+    status = view->base ? open_tables(view) : OPSTREAM_E_SYSTEM;
+    if (status) {
+        opstream_view_free(view);
+        return status;
+    }
+    *ret_view = view;
+    return 0;
+}
+
+void opstream_view_free(opstream_view *view) {
+    if (!view)
+        return;
+    if (view->base)
+        munmap((void *)view->base, view->bytes);
+    if (view->fd >= 0)
+        close(view->fd);
+    free(view->strings);
+    free(view->identities);
+    free(view);
+}
+
+int opstream_view_info(const opstream_view *view, struct opstream_view_info *ret_info) {
+    *ret_info = view->info;
+    return 0;
+}
+
+/* ---- Rows ---- */
+
+static const struct segment *head_of(const opstream_view *view) {
+    return (const void *)view->base;
+}
+
+static int used_rows(const opstream_view *view, enum segment_table_kind kind, uint64_t *ret_rows) {
+    uint64_t rows = atomic_load_explicit((cell_u64 *)&head_of(view)->used[kind - 1].rows, memory_order_acquire);
+    if (rows > view->tables[kind - 1].capacity)
+        return OPSTREAM_E_LAYOUT;
+    *ret_rows = rows;
+    return 0;
+}
+
+static int see_models(opstream_view *view, uint64_t rows) {
+    for (; view->models_seen < rows; view->models_seen++) {
+        uint32_t row = view->models_seen;
+        const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
+        if (!model)
+            return OPSTREAM_E_LAYOUT;
+        copy_words(view->names[row], model->name, sizeof(view->names[row]));
+        if (!text_ends(view->names[row], sizeof(view->names[row])))
+            return OPSTREAM_E_LAYOUT;
+        view->devices[row] = load_u32(&model->device);
+    }
+    return 0;
+}
+
+static int see_strings(opstream_view *view, uint64_t bytes) {
+    if (bytes % 8)
+        return OPSTREAM_E_LAYOUT;
+    if (bytes <= view->strings_seen)
+        return 0;
+    const char *strings = row_at(view, TABLE_STRINGS, view->strings_seen, bytes - view->strings_seen);
+    if (!strings)
+        return OPSTREAM_E_LAYOUT;
+    copy_words(view->strings + view->strings_seen, strings, bytes - view->strings_seen);
+    view->strings_seen = bytes;
+    return 0;
+}
+
+static int string_at(const opstream_view *view, uint32_t place, const char **ret_text, uint32_t *ret_length) {
+    uint64_t offset = (uint64_t)place * 8;
+    uint32_t length;
+    if (offset + 8 > view->strings_seen)
+        return OPSTREAM_E_LAYOUT;
+    memcpy(&length, view->strings + offset, sizeof(length));
+    if (length > STRING_BYTES_MAX || offset + sizeof(length) + length >= view->strings_seen)
+        return OPSTREAM_E_LAYOUT;
+    *ret_text = view->strings + offset + sizeof(length);
+    *ret_length = length;
+    return 0;
+}
+
+static int see_series(opstream_view *view, uint64_t rows) {
+    static const char other[] = "(other)";
+    for (; view->series_seen < rows; view->series_seen++) {
+        struct view_identity *identity = &view->identities[view->series_seen];
+        const struct segment_series *series = row_at(view, TABLE_SERIES, view->series_seen, sizeof(*series));
+        if (!series)
+            return OPSTREAM_E_LAYOUT;
+        uint32_t name = load_u32(&series->name);
+        identity->model_row = load_u32(&series->model_row);
+        if (identity->model_row >= view->models_seen)
+            return OPSTREAM_E_LAYOUT;
+        int status = string_at(view, load_u32(&series->type), &identity->type, &identity->type_length);
+        if (!status && name != NAME_OTHER)
+            status = string_at(view, name, &identity->name, &identity->name_length);
+        if (status)
+            return status;
+        if (name == NAME_OTHER) {
+            identity->name = other;
+            identity->name_length = sizeof(other) - 1;
+        }
+    }
+    return 0;
+}
+
+int view_rows(opstream_view *view, uint32_t *ret_models, uint32_t *ret_series) {
+    uint64_t models, series, strings;
+    /* What a row of SERIES refers to was published before it. */
+    if (used_rows(view, TABLE_SERIES, &series) || used_rows(view, TABLE_MODELS, &models) || used_rows(view, TABLE_STRINGS, &strings) ||
+        see_models(view, models) || see_strings(view, strings) || see_series(view, series))
+        return OPSTREAM_E_LAYOUT;
+    *ret_models = view->models_seen;
+    *ret_series = view->series_seen;
+    return 0;
+}
+
+const struct view_identity *view_identity(const opstream_view *view, uint32_t row) {
+    return &view->identities[row];
+}
+
+void view_model(opstream_view *view, uint32_t row, struct view_model *ret_model) {
+    const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
+    *ret_model = (struct view_model){.name = view->names[row], .device = view->devices[row]};
+    if (!model)
+        return;
+    ret_model->subscribed = load_word(&model->subscribed);
+    ret_model->subscriptions = load_word(&model->subscriptions);
+    ret_model->last_execution_wall_ns = load_word(&model->last_execution_wall_ns);
+    ret_model->busy_ns = load_word(&model->busy_ns);
+    ret_model->gap_ns = load_word(&model->gap_ns);
+    ret_model->late_intervals = load_word(&model->late_intervals);
+    ret_model->busy_created_wall_ns = load_word(&model->busy_created_wall_ns);
+    ret_model->executions_created_wall_ns = load_word(&model->executions.created_wall_ns);
+    ret_model->executions_sum_ns = load_word(&model->executions.sum_ns);
+    copy_words(ret_model->executions, model->executions.cells, sizeof(ret_model->executions));
+}
+
+/* Both windows count while they are the present or the previous one. A reader's clock may be a little behind the writer's. */
+static uint64_t longest_of(uint64_t window, uint64_t even_ns, uint64_t odd_ns, uint64_t now_ns) {
+    uint64_t now = now_ns / WINDOW_NS, present = window & 1 ? odd_ns : even_ns, previous = window & 1 ? even_ns : odd_ns;
+    if (window >= now)
+        return present > previous ? present : previous;
+    return window + 1 == now ? present : 0;
+}
+
+static void read_series(const struct segment_series *series, uint64_t now_ns, struct view_series *ret_series) {
+    ret_series->created_wall_ns = series ? load_word(&series->duration.created_wall_ns) : 0;
+    if (!ret_series->created_wall_ns)
+        return;
+    ret_series->sum_ns = load_word(&series->duration.sum_ns);
+    ret_series->longest_ns = longest_of(load_word(&series->window), load_word(&series->longest_ns[0]), load_word(&series->longest_ns[1]), now_ns);
+    copy_words(ret_series->cells, series->duration.cells, sizeof(ret_series->cells));
+}
+
+void view_series(opstream_view *view, uint32_t row, uint64_t now_ns, struct view_series *ret_series) {
+    read_series(row_at(view, TABLE_SERIES, row, sizeof(struct segment_series)), now_ns, ret_series);
+}
+
+void view_other(opstream_view *view, uint32_t row, uint64_t now_ns, struct view_series *ret_series) {
+    read_series(row_at(view, TABLE_OTHERS, row, sizeof(struct segment_series)), now_ns, ret_series);
+}
+
+/* ---- The publisher's own counts ---- */
+
+struct totals {
+    uint64_t read, recorded, overflowed, corrupt, name, time, bytes_discarded;
+};
+
+static void load_totals(const struct segment_totals *from, struct totals *ret_totals) {
+    ret_totals->read = atomic_load_explicit((cell_u64 *)&from->records_read, memory_order_acquire);
+    ret_totals->recorded = atomic_load_explicit((cell_u64 *)&from->records_recorded, memory_order_acquire);
+    ret_totals->overflowed = atomic_load_explicit((cell_u64 *)&from->records_overflowed, memory_order_acquire);
+    ret_totals->corrupt = atomic_load_explicit((cell_u64 *)&from->records_corrupt, memory_order_acquire);
+    ret_totals->name = atomic_load_explicit((cell_u64 *)&from->records_name, memory_order_acquire);
+    ret_totals->time = atomic_load_explicit((cell_u64 *)&from->records_time, memory_order_acquire);
+    ret_totals->bytes_discarded = atomic_load_explicit((cell_u64 *)&from->bytes_discarded, memory_order_acquire);
+}
+
+static bool load_committed(const struct segment_counters *counters, struct totals *ret_totals) {
+    for (int tries = 0; tries < 3; tries++) {
+        uint64_t before = atomic_load_explicit((cell_u64 *)&counters->sequence, memory_order_acquire);
+        load_totals(&counters->committed, ret_totals);
+        if (!(before & 1) && load_word(&counters->sequence) == before)
+            return true;
+    }
+    return false;
+}
+
+/* What a dead publisher had taken from its pipes and not yet come to. */
+static void load_last(const struct segment_counters *counters, struct totals *ret_totals) {
+    load_totals(&counters->live, ret_totals);
+    uint64_t taken = load_word(&counters->bytes_taken), settled = load_word(&counters->bytes_settled), record_bytes = load_word(&counters->record_bytes);
+    uint64_t unsettled = taken > settled ? taken - settled : 0;
+    ret_totals->read += record_bytes ? unsettled / record_bytes : 0;
+    ret_totals->bytes_discarded += record_bytes ? unsettled % record_bytes : unsettled;
+}
+
+static uint64_t highest(uint64_t last, uint64_t now) {
+    if (now > COUNT_MAX)
+        now = COUNT_MAX;
+    return now > last ? now : last;
+}
+
+/* Each count stays or grows. Whatever is read but in no other count is interrupted, and a sum of more than was read is what was read: so the identity holds, whatever the segment says. */
+static void account(const struct totals *totals, struct opstream_counters *counters) {
+    counters->records_recorded = highest(counters->records_recorded, totals->recorded);
+    counters->records_overflowed = highest(counters->records_overflowed, totals->overflowed);
+    counters->records_corrupt = highest(counters->records_corrupt, totals->corrupt);
+    counters->records_name = highest(counters->records_name, totals->name);
+    counters->records_time = highest(counters->records_time, totals->time);
+    counters->bytes_discarded = highest(counters->bytes_discarded, totals->bytes_discarded);
+    uint64_t sum = counters->records_recorded + counters->records_corrupt + counters->records_name + counters->records_time;
+    uint64_t read = highest(sum + counters->records_interrupted, totals->read);
+    counters->records_interrupted = read - sum;
+    counters->records_read = read;
+}
+
+static int count_models(opstream_view *view, struct opstream_counters *counters) {
+    uint64_t rows;
+    int status = used_rows(view, TABLE_MODELS, &rows);
+    if (status)
+        return status;
+    counters->models_subscribed = counters->models_paused = counters->models_failed = 0;
+    for (uint64_t row = 1; row < rows; row++) {
+        const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
+        uint32_t state = model ? atomic_load_explicit((cell_u32 *)&model->state, memory_order_relaxed) : MODEL_UNSUBSCRIBED;
+        counters->models_subscribed += state == MODEL_SUBSCRIBED;
+        counters->models_paused += state == MODEL_PAUSED;
+        counters->models_failed += state == MODEL_FAILED;
+    }
+    return 0;
+}
+
+int opstream_view_counters(opstream_view *view, int departed, uint64_t now_ns, struct opstream_counters *ret_counters) {
+    const struct segment_counters *from = &head_of(view)->counters;
+    struct opstream_counters *counters = &view->counters;
+    struct totals totals;
+    int status = count_models(view, counters);
+    if (status)
+        return status;
+    if (departed) {
+        load_last(from, &totals);
+        account(&totals, counters);
+    } else if (load_committed(from, &totals)) {
+        account(&totals, counters);
+    }
+    counters->reader_cpu_ns = highest(counters->reader_cpu_ns, load_word(&from->reader_cpu_ns));
+    counters->pipe_capacity_bytes = load_word(&from->pipe_capacity_bytes);
+    uint64_t ppm = longest_of(load_word(&from->pipe_window), load_word(&from->pipe_high_water_ppm[0]), load_word(&from->pipe_high_water_ppm[1]), now_ns);
+    counters->pipe_high_water_ppm = ppm < 1000000 ? ppm : 1000000;
+    uint64_t path = load_word(&from->reader_path), unit = load_word(&from->time_unit);
+    counters->reader_path = path <= 2 ? (uint32_t)path : 0;
+    counters->time_unit = unit <= 2 ? (uint32_t)unit : 0;
+    *ret_counters = *counters;
+    return 0;
+}
+
+int opstream_view_subscribe_errors(const opstream_view *view, struct opstream_subscribe_error *ret_errors, size_t *ret_count) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < OPSTREAM_SUBSCRIBE_ERRORS_MAX; i++) {
+        const struct segment_error *error = &head_of(view)->errors[i];
+        uint64_t code = load_word(&error->acl_error);
+        if (code)
+            ret_errors[count++] = (struct opstream_subscribe_error){.acl_error = (int32_t)(uint32_t)code, .count = load_word(&error->count)};
+    }
+    *ret_count = count;
+    return 0;
+}
+
+int opstream_view_delay(const opstream_view *view, uint64_t *ret_cells, uint64_t *ret_sum_ns) {
+    const struct segment_histogram *delay = &head_of(view)->delay;
+    *ret_sum_ns = load_word(&delay->sum_ns);
+    copy_words(ret_cells, delay->cells, sizeof(delay->cells));
+    return 0;
+}
