@@ -1,0 +1,255 @@
+"""Supervises the workers of the hosted models: one process each, started again when it ends.
+
+A worker has a session of its own and may outlive a supervisor that is killed. Who runs a model is told by the worker's
+claim (claim.py), a lock that it holds as long as it lives: a supervisor adopts the worker that holds it, ends one whose
+configuration is outdated, and starts one where there is none. So it needs not wait for workers to make themselves
+heard, and two supervisors side by side (`serve` and `hosted`) do no harm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from opstreamd import claim, configfile, log
+from opstreamd.assignment import Assignment, Exit, assignments, claims_folder
+from opstreamd.backoff import Backoff
+from opstreamd.config import Config
+
+_log = logging.getLogger("opstreamd.hosted")
+
+_GRACE_SECONDS = 10.0
+"""What a worker gets to end in good order."""
+_SETTLE_SECONDS = 0.05
+_SETTLE_TRIES = 20
+"""A worker writes its claim's record right after it has taken it."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one hosted model fares, for the daemon's own metrics."""
+
+    model: str
+    device: int
+    up: bool
+    restarts: int
+
+
+def standings(config: Config) -> list[Standing]:
+    """Of all configured models, whoever supervises them."""
+    found = []
+    for assignment in assignments(config):
+        sight = claim.look(assignment.claim_path(config.state.directory))
+        restarts = sight.record.restarts if sight.record is not None else 0
+        found.append(Standing(assignment.name, assignment.device, sight.up, restarts))
+    return found
+
+
+class Process:
+    """A worker's process, of this supervisor or of another one."""
+
+    def __init__(self, pidfd: int, pid: int, child: subprocess.Popen[bytes] | None = None) -> None:
+        self.pid = pid
+        self._pidfd = pidfd
+        self._child = child
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(pidfd, self._end)
+
+    @classmethod
+    def spawn(cls, command: Sequence[str]) -> Self:
+        # Not asyncio's: its watcher would reap the child behind the pidfd's back.
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        return cls(os.pidfd_open(child.pid), child.pid, child)
+
+    @classmethod
+    def holder(cls, path: Path) -> Self | None:
+        """The process that holds a claim."""
+        pid = claim.look(path).holder
+        if pid == 0:
+            return None
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+        if claim.look(path).holder != pid:  # it ended, and its number may be another's
+            os.close(pidfd)
+            return None
+        return cls(pidfd, pid)
+
+    async def wait(self) -> str:
+        """Waits for its end; answers how it ended: a signal's name, an exit status, or "" when nobody told us."""
+        await self._ended.wait()
+        if self._child is None:
+            return ""
+        return _ending(self._child.wait())
+
+    async def end(self) -> None:
+        """Asks it to end, and kills it when it does not."""
+        self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await self._ended.wait()
+        except TimeoutError:
+            _log.warning("hosted worker killed: it did not end", extra=log.fields(pid=self.pid))
+            self._signal(signal.SIGKILL)
+        await self.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self._ended.is_set():
+            try:
+                signal.pidfd_send_signal(self._pidfd, number)
+            except ProcessLookupError:
+                return
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._ended.set()
+
+
+class Supervisor:
+    """Keeps one worker for each hosted model running while its context lasts, and ends them all with it."""
+
+    def __init__(self, config: Config, *, log_level: str = "info", log_format: log.Format = "logfmt") -> None:
+        self._assignments = assignments(config)
+        self._state_directory = config.state.directory
+        self._log_flags = [f"--log.level={log_level}", f"--log.format={log_format}"]
+        self._processes: dict[Path, Process] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        folder = claims_folder(self._state_directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        configured = {self._path(assignment) for assignment in self._assignments}
+        strays = [Process.holder(path) for path in folder.glob("*.claim") if path not in configured]
+        await _end_all(stray for stray in strays if stray is not None)
+        self._tasks = [asyncio.create_task(self._keep(assignment)) for assignment in self._assignments]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _end_all(self._processes.values())
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _keep(self, assignment: Assignment) -> None:
+        """Keeps the assignment's worker running, for ever."""
+        backoff = Backoff()
+        while True:
+            began = time.monotonic()
+            try:
+                ending = await self._run(assignment)
+            except OSError as error:
+                ending = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+            wait_seconds = backoff.after(time.monotonic() - began)
+            _log.warning(
+                "hosted worker ended",
+                extra=log.fields(
+                    **_fields(assignment),
+                    ending=ending or "unknown, it was adopted",
+                    reason=self._reason(assignment),
+                    restart_in=f"{wait_seconds:g}s",
+                ),
+            )
+            await asyncio.sleep(wait_seconds)
+
+    async def _run(self, assignment: Assignment) -> str:
+        """Finds or starts a worker, and waits for its end."""
+        path = self._path(assignment)
+        process = Process.holder(path)
+        if process is not None:
+            self._processes[path] = process
+            if await self._digest(path, process) == assignment.digest:
+                _log.info("hosted worker adopted", extra=log.fields(**_fields(assignment), pid=process.pid))
+                return await process.wait()
+            _log.info("hosted worker is outdated", extra=log.fields(**_fields(assignment), pid=process.pid))
+            await process.end()
+        process = self._processes[path] = Process.spawn(self._command(assignment))
+        _log.info("hosted worker started", extra=log.fields(**_fields(assignment), pid=process.pid))
+        return await process.wait()
+
+    async def _digest(self, path: Path, process: Process) -> str:
+        """What the holder says it works on; "" when it has ended or says nothing that can be read."""
+        for _ in range(_SETTLE_TRIES):
+            sight = claim.look(path)
+            if sight.digest or sight.holder != process.pid:
+                return sight.digest
+            await asyncio.sleep(_SETTLE_SECONDS)
+        return ""
+
+    def _reason(self, assignment: Assignment) -> str:
+        """Why the last worker failed, in its own words, when it had any."""
+        path = self._path(assignment)
+        record = claim.look(path).record
+        process = self._processes.get(path)
+        return record.reason if record is not None and process is not None and record.pid == process.pid else ""
+
+    def _command(self, assignment: Assignment) -> list[str]:
+        # -P: the working directory is no place to import from.
+        python = [sys.executable, "-P", "-m", "opstreamd.worker"]
+        return [*python, f"--state.directory={self._state_directory}", *self._log_flags, assignment.to_json()]
+
+    def _path(self, assignment: Assignment) -> Path:
+        return assignment.claim_path(self._state_directory)
+
+
+def _fields(assignment: Assignment) -> dict[str, object]:
+    return {"model": assignment.name, "device": assignment.device}
+
+
+async def _end_all(processes: Iterable[Process]) -> None:
+    """Ends them side by side; one that can't be signalled (somebody else's) keeps none of the others alive."""
+    for result in await asyncio.gather(*(process.end() for process in processes), return_exceptions=True):
+        if isinstance(result, OSError):
+            _log.error("hosted worker not ended", extra=log.fields(reason=result.strerror))
+
+
+def _ending(status: int) -> str:
+    if status < 0:
+        return "signal " + next((known.name for known in signal.Signals if known == -status), str(-status))
+    return f"exit status {status}" + "".join(f" ({known.name.lower()})" for known in Exit if known == status)
+
+
+async def supervise(config: Config, *, log_level: str, log_format: log.Format) -> None:
+    """`opstreamd hosted`: supervises until SIGTERM or SIGINT."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    async with Supervisor(config, log_level=log_level, log_format=log_format):
+        await told.wait()
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="opstreamd hosted", description="Supervises the workers of hosted models.")
+    configfile.add_flags(parser, "agent", "state")
+    parser.add_argument("--log.level", dest="log_level", choices=log.LEVELS, default="info")
+    parser.add_argument("--log.format", dest="log_format", choices=log.FORMATS, default="logfmt")
+    options = parser.parse_args(arguments)
+    log.set_up(options.log_level, options.log_format)
+    try:
+        config = configfile.from_flags(options)
+    except configfile.ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return 2
+    if not config.hosted.models:
+        _log.warning("the configuration has no hosted models")
+        return 0
+    asyncio.run(supervise(config, log_level=options.log_level, log_format=options.log_format))
+    return 0

@@ -1,0 +1,218 @@
+"""A hosted worker: a process that loads one model, subscribes to it and executes it, until it is told to end.
+
+    python -m opstreamd.worker --state.directory DIR [--log.level L] [--log.format F] ASSIGNMENT
+
+It has a session of its own and outlives a killed supervisor. SIGTERM, the daemon's word, or a whole `retention`
+without a daemon ends it in good order. A failed subscription is tried again while the worker stays, so that the daemon
+sees it; every other failure ends the worker, and its supervisor starts another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from opstreamd import engine, log
+from opstreamd.assignment import Assignment, Exit
+from opstreamd.backoff import Backoff
+from opstreamd.claim import Claim, Condition
+from opstreamd.durations import Duration
+
+_log = logging.getLogger("opstreamd.worker")
+
+_LOOK_SECONDS = 1.0
+"""How often an idle worker looks whether the daemon is there."""
+
+
+class Told(Exception):
+    """The worker is to end in good order."""
+
+
+class Failure(Exception):
+    """The worker can't go on. `status` is its exit status."""
+
+    def __init__(self, status: Exit, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Patience:
+    """Bears the daemon's absence for a time."""
+
+    def __init__(self, retention_ns: int, now_ns: int) -> None:
+        self._retention_ns = retention_ns
+        self._seen_ns = now_ns
+
+    def ends(self, *, connected: bool, now_ns: int) -> bool:
+        """Whether the daemon has been away for longer than that."""
+        if connected:
+            self._seen_ns = now_ns
+        return now_ns - self._seen_ns > self._retention_ns
+
+
+def next_start_ns(start_ns: int, interval_ns: int, now_ns: int) -> int:
+    """When to execute again: the starts that were missed are skipped, the others keep their places in time."""
+    if interval_ns == 0:
+        return now_ns
+    intervals = max(1, -((start_ns - now_ns) // interval_ns))
+    return start_ns + intervals * interval_ns
+
+
+class Worker:
+    """One run of one model."""
+
+    def __init__(self, assignment: Assignment, claim: Claim, publisher: engine.Publisher, signal_fd: int) -> None:
+        self._assignment = assignment
+        self._claim = claim
+        self._publisher = publisher
+        self._wake_fds = [publisher.stop_fd(), signal_fd]
+        self._patience = Patience(assignment.retention_ns, time.monotonic_ns())
+        self._fields = {"model": assignment.name, "device": assignment.device}
+
+    def run(self) -> None:
+        """Raises Told or Failure: it has no other end."""
+        try:
+            model = engine.HostedModel(
+                self._assignment.model, self._assignment.device, library_path=library_path(self._assignment)
+            )
+        except engine.LibraryError as error:
+            raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
+        except engine.EngineError as error:
+            raise Failure(Exit.MODEL, f"the model does not load: {error}") from error
+        with model:
+            _log.info("model loaded", extra=log.fields(**self._fields, path=self._assignment.model))
+            self._subscribe(model)
+            try:
+                self._execute(model)
+            finally:
+                # Nothing of the model's records is lost, and the vendor wants it before the model is unloaded.
+                with contextlib.suppress(engine.EngineError):
+                    self._publisher.unsubscribe(model.id)
+
+    def _subscribe(self, model: engine.HostedModel) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                self._publisher.subscribe(model.id, self._assignment.device, self._assignment.name)
+            except engine.LibraryError as error:
+                raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
+            except engine.EngineError as error:
+                wait_seconds = backoff.after(0)
+                self._claim.report(Condition.FAILED, str(error))
+                _log.error(
+                    "subscription failed",
+                    extra=log.fields(**self._fields, reason=str(error), retry_in=f"{wait_seconds:g}s"),
+                )
+                self._pause_until(time.monotonic_ns() + int(wait_seconds * 1e9))
+            else:
+                self._claim.report(Condition.RUNNING)
+                _log.info("model subscribed", extra=log.fields(**self._fields))
+                return
+
+    def _execute(self, model: engine.HostedModel) -> None:
+        done = 0
+        start_ns = time.monotonic_ns()
+        while self._assignment.executions == 0 or done < self._assignment.executions:
+            self._pause_until(start_ns)
+            try:
+                model.execute()
+            except engine.EngineError as error:
+                raise Failure(Exit.EXECUTION, str(error)) from error
+            done += 1
+            start_ns = next_start_ns(start_ns, self._assignment.interval_ns, time.monotonic_ns())
+        _log.info("all executions done", extra=log.fields(**self._fields, executions=done))
+        while True:
+            self._pause_until(time.monotonic_ns() + int(_LOOK_SECONDS * 1e9))
+
+    def _pause_until(self, until_ns: int) -> None:
+        """Waits until then, and looks at least once whether the worker is to end."""
+        while True:
+            now_ns = time.monotonic_ns()
+            connected = self._publisher.link_state == engine.LinkState.UP
+            if self._patience.ends(connected=connected, now_ns=now_ns):
+                raise Told(f"no daemon for {Duration(self._assignment.retention_ns)}")
+            wait_seconds = min(max(0, until_ns - now_ns) / 1e9, _LOOK_SECONDS)
+            ready, _, _ = select.select(self._wake_fds, [], [], wait_seconds)
+            if ready:
+                raise Told("the daemon asks to" if self._wake_fds[0] in ready else "a signal")
+            if time.monotonic_ns() >= until_ns:
+                return
+
+
+def library_path(assignment: Assignment) -> str:
+    """The folders to search for the vendor's libraries."""
+    folders = [str(engine.simulator_path())] if assignment.simulator else []
+    return ":".join(folders + [assignment.library_path] * bool(assignment.library_path))
+
+
+def work(assignment: Assignment, claim: Claim, signal_fd: int) -> Exit:
+    """The worker's whole life."""
+    fields = {"model": assignment.name, "device": assignment.device}
+    try:
+        try:
+            publisher = engine.Publisher(
+                kind=engine.Kind.HOSTED,
+                app="opstreamd",
+                socket_path=Path(assignment.socket),
+                hosted_name=assignment.name,
+                config_digest=assignment.digest,
+                library_path=library_path(assignment),
+            )
+        except engine.LibraryError as error:
+            raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
+        except engine.EngineError as error:
+            raise Failure(Exit.PUBLISHER, f"no publisher: {error}") from error
+        with publisher:
+            Worker(assignment, claim, publisher, signal_fd).run()
+    except Told as told:
+        claim.report(Condition.ENDED)
+        _log.info("hosted worker ends", extra=log.fields(**fields, reason=str(told)))
+    except Failure as failure:
+        claim.report(Condition.FAILED, str(failure))
+        _log.error("hosted worker failed", extra=log.fields(**fields, reason=str(failure)))
+        return failure.status
+    return Exit.DONE
+
+
+@contextlib.contextmanager
+def ending_signals() -> Iterator[int]:
+    """Gives a descriptor that becomes readable with SIGTERM and SIGINT; an execution that runs is not interrupted."""
+    readable, writable = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    try:
+        yield readable
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(writable)
+        os.close(readable)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m opstreamd.worker")
+    parser.add_argument("--state.directory", dest="state_directory", required=True)
+    parser.add_argument("--log.level", dest="log_level", choices=log.LEVELS, default="info")
+    parser.add_argument("--log.format", dest="log_format", choices=log.FORMATS, default="logfmt")
+    parser.add_argument("assignment", type=Assignment.from_json)
+    options = parser.parse_args()
+    log.set_up(options.log_level, options.log_format)
+    assignment: Assignment = options.assignment
+    claim = Claim.take(assignment.claim_path(options.state_directory), assignment.digest)
+    if claim is None:
+        _log.info("another worker has the model", extra=log.fields(model=assignment.name, device=assignment.device))
+        return Exit.TAKEN
+    with ending_signals() as signal_fd:
+        return work(assignment, claim, signal_fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
