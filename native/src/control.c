@@ -1,0 +1,321 @@
+#include "control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "departure.h"
+#include "descriptor.h"
+#include "subscription.h"
+
+#define BACK_OFF_MIN_NS CLOCK_SECOND_NS
+#define BACK_OFF_MAX_NS (60 * CLOCK_SECOND_NS)
+
+/* What the thread is asked for. On the stack of the caller, who waits. */
+struct command {
+    struct command *next;
+    bool subscribe;                    /* else unsubscribe */
+    uint32_t model_id, device;
+    const char *name;
+    int status, acl_error;
+    bool done;
+};
+
+enum stage { STAGE_RUNNING, STAGE_LEAVING, STAGE_LEFT, STAGE_STOPPING };
+
+struct control {
+    struct reader *reader;
+    struct link *link;
+    int stop_fd;
+    pthread_t thread;
+
+    pthread_mutex_t mutex;             /* of the next four */
+    pthread_cond_t changed;
+    struct command *first, **last;
+    enum stage stage;
+    int wake_fd;
+
+    /* the thread's own */
+    struct subscriptions *subscriptions;
+    int pressure_fd;
+    bool exit_registered, stop_told;
+    uint64_t resume_ns;                /* when the paused models come back; UINT64_MAX: none are paused */
+    uint64_t resumed_ns;
+    uint64_t back_off_ns;
+};
+
+static void obey(struct control *control, struct command *command) {
+    if (!command->subscribe) {
+        command->status = subscriptions_remove(control->subscriptions, command->model_id, &command->acl_error);
+    } else {
+        departure_set_subscribed(true); /* before the vendor's threads are there */
+        command->status = subscriptions_add(control->subscriptions, command->model_id, command->device, command->name, &command->acl_error);
+        if (command->status == OPSTREAM_OK && !control->exit_registered) {
+            control->exit_registered = true;
+            departure_register();
+        }
+    }
+    departure_set_subscribed(subscriptions_any(control->subscriptions));
+}
+
+static void leave(struct control *control) {
+    subscriptions_remove_all(control->subscriptions);
+    departure_set_subscribed(false);
+    control->resume_ns = UINT64_MAX;
+    if (control->link) {
+        link_goodbye(control->link);
+    }
+}
+
+/* Does what it is asked for; returns the stage that this has led to. */
+static enum stage obey_all(struct control *control) {
+    pthread_mutex_lock(&control->mutex);
+    while (control->first) {
+        struct command *command = control->first;
+        control->first = command->next;
+        if (!control->first) {
+            control->last = &control->first;
+        }
+        command->status = OPSTREAM_E_STATE;
+        if (control->stage == STAGE_RUNNING) {
+            pthread_mutex_unlock(&control->mutex);
+            obey(control, command);
+            pthread_mutex_lock(&control->mutex);
+        }
+        command->done = true;
+        pthread_cond_broadcast(&control->changed);
+    }
+    enum stage stage = control->stage;
+    pthread_mutex_unlock(&control->mutex);
+    if (stage == STAGE_LEAVING) {
+        leave(control);
+        pthread_mutex_lock(&control->mutex);
+        if (control->stage == STAGE_LEAVING) {
+            control->stage = STAGE_LEFT;
+        }
+        stage = control->stage;
+        pthread_cond_broadcast(&control->changed);
+        pthread_mutex_unlock(&control->mutex);
+    }
+    return stage;
+}
+
+/* The first pause of a bad time is a second long, each further one twice the last. */
+static void back_off(struct control *control, uint64_t now_ns) {
+    bool calm = control->back_off_ns == 0 || now_ns - control->resumed_ns > BACK_OFF_MAX_NS;
+    uint64_t next_ns = calm ? BACK_OFF_MIN_NS : 2 * control->back_off_ns;
+    control->back_off_ns = next_ns < BACK_OFF_MAX_NS ? next_ns : BACK_OFF_MAX_NS;
+    control->resume_ns = now_ns + control->back_off_ns;
+}
+
+static void relieve(struct control *control) {
+    if (reader_pressure(control->reader) && subscriptions_any(control->subscriptions)) {
+        subscriptions_pause(control->subscriptions);
+        departure_set_subscribed(false);
+        back_off(control, clock_monotonic_ns());
+    }
+    if (clock_monotonic_ns() < control->resume_ns) {
+        return;
+    }
+    departure_set_subscribed(true);
+    int status = subscriptions_resume(control->subscriptions);
+    departure_set_subscribed(subscriptions_any(control->subscriptions));
+    control->resumed_ns = clock_monotonic_ns();
+    control->resume_ns = UINT64_MAX;
+    if (status != OPSTREAM_OK) {
+        back_off(control, control->resumed_ns);
+    }
+}
+
+static void talk(struct control *control) {
+    if (!control->link) {
+        return;
+    }
+    link_step(control->link, clock_monotonic_ns());
+    if (link_stop_asked(control->link) && !control->stop_told) {
+        control->stop_told = true;
+        eventfd_write(control->stop_fd, 1);
+    }
+}
+
+static int make_eventfd(void) {
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd >= 0 ? descriptor_raise(fd) : fd;
+}
+
+/* Until something is to be done. */
+static void wait_for_work(struct control *control) {
+    struct pollfd fds[] = {
+        {.fd = control->wake_fd, .events = POLLIN},
+        {.fd = control->pressure_fd, .events = POLLIN},
+        {.fd = -1},
+    };
+    uint64_t deadline_ns = control->resume_ns;
+    if (control->link) {
+        uint64_t link_deadline_ns;
+        link_wants(control->link, &fds[2].fd, &fds[2].events, &link_deadline_ns);
+        deadline_ns = link_deadline_ns < deadline_ns ? link_deadline_ns : deadline_ns;
+    }
+    uint64_t now_ns = clock_monotonic_ns();
+    int timeout_ms = -1;
+    if (deadline_ns != UINT64_MAX) {
+        timeout_ms = deadline_ns > now_ns ? (int)((deadline_ns - now_ns) / 1000000 + 1) : 0;
+    }
+    if (poll(fds, 3, timeout_ms) <= 0) {
+        return;
+    }
+    eventfd_t unused;
+    if (fds[0].revents & POLLIN) {
+        eventfd_read(control->wake_fd, &unused);
+    }
+    /* The application has closed what isn't its own; poll would answer at once from now on. */
+    if (fds[0].revents & POLLNVAL) {
+        pthread_mutex_lock(&control->mutex);
+        control->wake_fd = make_eventfd();
+        pthread_mutex_unlock(&control->mutex);
+    }
+    if (fds[1].revents & POLLNVAL) {
+        control->pressure_fd = -1;
+    }
+}
+
+static void *run(void *argument) {
+    struct control *control = argument;
+    while (obey_all(control) != STAGE_STOPPING) {
+        relieve(control);
+        talk(control);
+        wait_for_work(control);
+    }
+    leave(control);
+    return NULL;
+}
+
+/* What exists, of one whose thread doesn't run. */
+static void dismantle(struct control *control) {
+    subscriptions_free(control->subscriptions);
+    if (control->wake_fd >= 0) {
+        close(control->wake_fd);
+    }
+    if (control->stop_fd >= 0) {
+        close(control->stop_fd);
+    }
+    pthread_cond_destroy(&control->changed);
+    pthread_mutex_destroy(&control->mutex);
+    free(control);
+}
+
+static int start_thread(struct control *control) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&control->thread, NULL, run, control);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        errno = error;
+        return OPSTREAM_E_SYSTEM;
+    }
+    return OPSTREAM_OK;
+}
+
+static struct control *assemble(struct reader *reader, struct link *link) {
+    struct control *control = calloc(1, sizeof *control);
+    if (!control) {
+        return NULL;
+    }
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&control->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&control->mutex, NULL);
+    control->reader = reader;
+    control->pressure_fd = reader_pressure_fd(reader);
+    control->link = link;
+    control->last = &control->first;
+    control->resume_ns = UINT64_MAX;
+    control->wake_fd = make_eventfd();
+    control->stop_fd = make_eventfd();
+    return control;
+}
+
+int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link, struct control **ret_control) {
+    struct control *control = assemble(reader, link);
+    if (!control) {
+        return OPSTREAM_E_MEMORY;
+    }
+    int status = control->wake_fd >= 0 && control->stop_fd >= 0 ? OPSTREAM_OK : OPSTREAM_E_SYSTEM;
+    if (status == OPSTREAM_OK) {
+        status = subscriptions_new(vendor, writer, reader, &control->subscriptions);
+    }
+    if (status == OPSTREAM_OK) {
+        status = start_thread(control);
+    }
+    if (status != OPSTREAM_OK) {
+        dismantle(control);
+        return status;
+    }
+    *ret_control = control;
+    return OPSTREAM_OK;
+}
+
+static int ask(struct control *control, struct command *command, int *ret_acl_error) {
+    pthread_mutex_lock(&control->mutex);
+    *control->last = command;
+    control->last = &command->next;
+    eventfd_write(control->wake_fd, 1);
+    while (!command->done) {
+        pthread_cond_wait(&control->changed, &control->mutex);
+    }
+    pthread_mutex_unlock(&control->mutex);
+    if (command->status == OPSTREAM_E_VENDOR) {
+        *ret_acl_error = command->acl_error;
+    }
+    return command->status;
+}
+
+int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error) {
+    struct command command = {.subscribe = true, .model_id = model_id, .device = device, .name = name};
+    return ask(control, &command, ret_acl_error);
+}
+
+int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl_error) {
+    struct command command = {.subscribe = false, .model_id = model_id};
+    return ask(control, &command, ret_acl_error);
+}
+
+int control_stop_fd(const struct control *control) {
+    return control->stop_fd;
+}
+
+void control_leave(struct control *control) {
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += 1;
+    pthread_mutex_lock(&control->mutex);
+    if (control->stage == STAGE_RUNNING) {
+        control->stage = STAGE_LEAVING;
+        eventfd_write(control->wake_fd, 1);
+    }
+    int error = 0;
+    while (control->stage == STAGE_LEAVING && error == 0) {
+        error = pthread_cond_timedwait(&control->changed, &control->mutex, &deadline);
+    }
+    pthread_mutex_unlock(&control->mutex);
+}
+
+void control_stop(struct control *control) {
+    if (!control) {
+        return;
+    }
+    pthread_mutex_lock(&control->mutex);
+    control->stage = STAGE_STOPPING;
+    eventfd_write(control->wake_fd, 1);
+    pthread_mutex_unlock(&control->mutex);
+    pthread_join(control->thread, NULL);
+    dismantle(control);
+}
