@@ -1,8 +1,8 @@
 /* Executing a model: taking its operators' time, and telling the profiler of each. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "context.h"
 #include "dataset.h"
 #include "failure.h"
 #include "model.h"
@@ -75,9 +75,12 @@ static void execute(const struct model *model) {
     }
 }
 
+/* Needs a context as the real runtime does, though the model knows its device. */
 static aclError prepare(uint32_t model_id, const aclmdlDataset *input, const aclmdlDataset *output, struct model **ret_model) {
     struct model *model = NULL;
-    aclError error = model_use(model_id, &model);
+    uint32_t device = 0;
+    aclError error = context_device(&device);
+    error = error ? error : model_use(model_id, &model);
     if (error) {
         return error;
     }
@@ -143,7 +146,8 @@ static aclError set_dynamic(uint32_t model_id, const aclmdlDataset *dataset, siz
     if (index >= inputs->count || strcmp(inputs->items[index].dims.name, ACL_DYNAMIC_TENSOR_NAME) != 0) {
         error = fail(ACL_ERROR_MODEL_NOT_DYNAMIC, "input %zu of model %u is not \"%s\"", index, model_id, ACL_DYNAMIC_TENSOR_NAME);
     } else if (!aclGetDataBufferAddr(buffer) || aclGetDataBufferSizeV2(buffer) < count * sizeof *values) {
-        error = fail(ACL_ERROR_INVALID_PARAM, "the dataset's buffer %zu is missing or smaller than %zu bytes", index, count * sizeof *values);
+        error = fail(ACL_ERROR_INVALID_PARAM, "the dataset's buffer %zu is missing or smaller than %zu bytes", index,
+                     count * sizeof *values);
     } else {
         memcpy(aclGetDataBufferAddr(buffer), values, count * sizeof *values);
     }

@@ -1,12 +1,14 @@
 /* The many ways to load a model. */
-#include "failure.h"
 #include "load.h"
+
+#include "failure.h"
 #include "model.h"
 #include "process.h"
 
 static aclError check_memory(const struct workload *workload, struct load_memory memory) {
     if (memory.work && memory.work_size < workload_work_bytes(workload)) {
-        return fail(ACL_ERROR_INVALID_PARAM, "%zu bytes of work memory, the model needs %zu", memory.work_size, workload_work_bytes(workload));
+        return fail(ACL_ERROR_INVALID_PARAM, "%zu bytes of work memory, the model needs %zu", memory.work_size,
+                    workload_work_bytes(workload));
     }
     if (memory.weights && memory.weights_size < workload_weight_bytes(workload)) {
         return fail(ACL_ERROR_INVALID_PARAM, "%zu bytes of weight memory, the model needs %zu", memory.weights_size,

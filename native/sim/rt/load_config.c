@@ -1,9 +1,10 @@
 /* Loading by attributes. */
+#include "load.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "failure.h"
-#include "load.h"
 
 struct aclmdlConfigHandle {
     size_t load_type;

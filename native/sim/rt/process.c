@@ -17,7 +17,7 @@ aclError aclInit(const char *configPath) {
     if (settings()->complaint[0]) {
         return fail(ACL_ERROR_INVALID_PARAM, "%s", settings()->complaint);
     }
-    if (configPath) {
+    if (configPath && configPath[0]) {
         FILE *file = fopen(configPath, "re");
         if (!file) {
             return fail(ACL_ERROR_INVALID_FILE, "%s: %s", configPath, strerror(errno));

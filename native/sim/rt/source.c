@@ -84,3 +84,7 @@ aclError source_fail(const struct source *source, const char *at, const char *fo
     va_end(arguments);
     return fail(ACL_ERROR_INVALID_FILE, "%s:%zu:%zu: %s", source->name, line, (size_t)(at - line_start) + 1, complaint);
 }
+
+aclError source_fail_field(const struct source *source, const char *at, size_t length, const char *what, const char *complaint) {
+    return source_fail(source, at, "%s: \"%.*s\" %s", what, (int)(length < 80 ? length : 80), at, complaint);
+}

@@ -21,4 +21,7 @@ struct source source_of_memory(const char *name, const void *text, size_t size);
 /* Fails with ACL_ERROR_INVALID_FILE and "NAME:LINE:COLUMN: …" for the place `at` in the text. */
 aclError source_fail(const struct source *source, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The same for a field that begins there: 'NAME:LINE:COLUMN: what: "field" complaint', with no more of the field than fits. */
+aclError source_fail_field(const struct source *source, const char *at, size_t length, const char *what, const char *complaint);
+
 #endif

@@ -131,8 +131,7 @@ static aclError find_columns(const struct source *source, const struct row *head
 
 static aclError read_time(const struct source *source, struct field field, const char *column, uint64_t *ret_ns) {
     int status = decimal_parse(field.at, field.length, 3, ret_ns);
-    return status ? source_fail(source, field.at, "%s: \"%.*s\" %s", column, (int)field.length, field.at, decimal_complaint(status))
-                  : ACL_SUCCESS;
+    return status ? source_fail_field(source, field.at, field.length, column, decimal_complaint(status)) : ACL_SUCCESS;
 }
 
 /* A copy of the field's text; in a quoted one, two quotes stand for one. */

@@ -38,12 +38,11 @@ static void split(struct line *line, const char *at, const char *end) {
 static aclError read_number(const struct line *line, size_t index, const char *what, uint64_t *ret_value) {
     struct field field = line->fields[index];
     int status = decimal_parse(field.at, field.length, 0, ret_value);
-    return status ? source_fail(line->source, field.at, "%s \"%.*s\" %s", what, (int)field.length, field.at, decimal_complaint(status))
-                  : ACL_SUCCESS;
+    return status ? source_fail_field(line->source, field.at, field.length, what, decimal_complaint(status)) : ACL_SUCCESS;
 }
 
 static aclError need_text(const struct line *line, size_t index, const char *what) {
-    return line->fields[index].length ? ACL_SUCCESS : source_fail(line->source, line->fields[index].at, "%s is empty", what);
+    return line->fields[index].length ? ACL_SUCCESS : source_fail(line->source, line->fields[index].at, "%s: is empty", what);
 }
 
 static aclError need_count(const struct line *line, size_t wanted, const char *form) {
@@ -76,10 +75,10 @@ static aclError read_tensor(const struct line *line, struct workload_tensors *te
         return error;
     }
     if (line->fields[1].length >= ACL_MAX_TENSOR_NAME_LEN) {
-        return source_fail(line->source, line->fields[1].at, "name is longer than %d bytes", ACL_MAX_TENSOR_NAME_LEN - 1);
+        return source_fail(line->source, line->fields[1].at, "name: is longer than %d bytes", ACL_MAX_TENSOR_NAME_LEN - 1);
     }
     if (bytes == 0 || bytes > UINT32_MAX) {
-        return source_fail(line->source, line->fields[2].at, "size is not within 1 to 4294967295 bytes");
+        return source_fail(line->source, line->fields[2].at, "size: is not within 1 to 4294967295 bytes");
     }
     struct workload_tensor tensor = {
         .dims = {.dimCount = 1, .dims = {(int64_t)bytes}},
@@ -109,7 +108,7 @@ static aclError read_line(const struct line *line, struct workload *workload) {
     if (says(keyword, "output")) {
         return read_tensor(line, &workload->outputs);
     }
-    return source_fail(line->source, keyword.at, "\"%.*s\" is none of op, input and output", (int)keyword.length, keyword.at);
+    return source_fail_field(line->source, keyword.at, keyword.length, "line", "is none of op, input and output");
 }
 
 bool workload_is_text(const struct source *source) {

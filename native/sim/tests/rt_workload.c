@@ -82,14 +82,14 @@ static const struct {
     {"opstream-workload 2\n", ":1:1: the first line is not \"opstream-workload 1\""},
     {FIRST_LINE "op\t1\t2\tT\n", ":2:1: 4 fields, but \"op START_NS DURATION_NS TYPE NAME\" (single tabs between) has 5"},
     {FIRST_LINE "op\t1\t2\tT\tn\tm\n", ":2:1: 6 fields, but \"op START_NS DURATION_NS TYPE NAME\" (single tabs between) has 5"},
-    {FIRST_LINE "op 1 2 T n\n", ":2:1: \"op 1 2 T n\" is none of op, input and output"},
-    {FIRST_LINE "op\t-1\t2\tT\tn\n", ":2:4: start \"-1\" is negative"},
-    {FIRST_LINE "op\t1\t2.5\tT\tn\n", ":2:6: duration \"2.5\" is not a whole number"},
-    {FIRST_LINE "op\t1\t99999999999999999999\tT\tn\n", ":2:6: duration \"99999999999999999999\" is too large"},
-    {FIRST_LINE "op\t1\t2\t\tn\n", ":2:8: type is empty"},
-    {FIRST_LINE "op\t1\t2\tT\t\n", ":2:10: name is empty"},
+    {FIRST_LINE "op 1 2 T n\n", ":2:1: line: \"op 1 2 T n\" is none of op, input and output"},
+    {FIRST_LINE "op\t-1\t2\tT\tn\n", ":2:4: start: \"-1\" is negative"},
+    {FIRST_LINE "op\t1\t2.5\tT\tn\n", ":2:6: duration: \"2.5\" is not a whole number"},
+    {FIRST_LINE "op\t1\t99999999999999999999\tT\tn\n", ":2:6: duration: \"99999999999999999999\" is too large"},
+    {FIRST_LINE "op\t1\t2\t\tn\n", ":2:8: type: is empty"},
+    {FIRST_LINE "op\t1\t2\tT\t\n", ":2:10: name: is empty"},
     {FIRST_LINE "\ninput\tx\n", ":3:1: 2 fields, but \"input|output NAME BYTES\" (single tabs between) has 3"},
-    {FIRST_LINE "output\tx\t0\n", ":2:10: size is not within 1 to 4294967295 bytes"},
+    {FIRST_LINE "output\tx\t0\n", ":2:10: size: is not within 1 to 4294967295 bytes"},
 };
 
 /* A dataset with as many buffers as the list has, each of its size. */

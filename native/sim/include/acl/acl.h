@@ -12,8 +12,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Once per process, before anything else. `configPath` names a JSON file or is NULL; the simulator only asks that it can be read.
- * Refuses a malformed OPSTREAM_SIM_SPEED, OPSTREAM_SIM_DEVICES or OPSTREAM_SIM_CLOCK_OFFSET_NS with ACL_ERROR_INVALID_PARAM. */
+/* Once per process, before anything else. `configPath` names a JSON file, or is NULL or "" for none; the simulator only asks that it can be
+ * read. Refuses a malformed OPSTREAM_SIM_SPEED, OPSTREAM_SIM_DEVICES or OPSTREAM_SIM_CLOCK_OFFSET_NS with ACL_ERROR_INVALID_PARAM. */
 aclError aclInit(const char *configPath);
 aclError aclFinalize(void);
 
