@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "context.h"
 #include "dataset.h"
 #include "failure.h"
 #include "model.h"
@@ -75,12 +74,9 @@ static void execute(const struct model *model) {
     }
 }
 
-/* Needs a context as the real runtime does, though the model knows its device. */
 static aclError prepare(uint32_t model_id, const aclmdlDataset *input, const aclmdlDataset *output, struct model **ret_model) {
     struct model *model = NULL;
-    uint32_t device = 0;
-    aclError error = context_device(&device);
-    error = error ? error : model_use(model_id, &model);
+    aclError error = model_use(model_id, &model);
     if (error) {
         return error;
     }

@@ -230,12 +230,6 @@ static void test_other_loads(void) {
 
 static atomic_bool is_over;
 
-static void *execute_without_context(void *argument) {
-    struct network *network = argument;
-    EXPECT_EQUAL(aclmdlExecute(network->id, network->input, network->output), ACL_ERROR_RT_CONTEXT_NULL);
-    return NULL;
-}
-
 static void *process_reports(void *argument) {
     (void)argument;
     while (!atomic_load(&is_over)) {
@@ -258,10 +252,7 @@ static void note_call(void *argument) {
 static void test_async(struct network *network) {
     aclrtStream stream;
     pthread_t reporter;
-    pthread_t stranger;
     struct call call = {0};
-    EXPECT_EQUAL(pthread_create(&stranger, NULL, execute_without_context, network), 0);
-    EXPECT_EQUAL(pthread_join(stranger, NULL), 0);
     EXPECT_EQUAL(aclrtCreateStream(&stream), ACL_SUCCESS);
     EXPECT_EQUAL(aclrtLaunchCallback(note_call, &call, ACL_CALLBACK_BLOCK, stream), ACL_ERROR_STREAM_NOT_SUBSCRIBE);
     EXPECT_EQUAL(aclrtProcessReport(0), ACL_ERROR_WAIT_CALLBACK_TIMEOUT);

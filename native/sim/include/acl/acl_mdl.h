@@ -107,8 +107,7 @@ aclError aclmdlSetDynamicBatchSize(uint32_t modelId, aclmdlDataset *dataset, siz
 aclError aclmdlSetDynamicHWSize(uint32_t modelId, aclmdlDataset *dataset, size_t index, uint64_t height, uint64_t width);
 
 /* The datasets must have as many buffers as the model's description, none smaller than it says. The simulator computes nothing: outputs
- * stay as they are. The calling thread needs a context. aclmdlExecute takes the workload's time; aclmdlExecuteAsync leaves that to the
- * stream. */
+ * stay as they are. Any thread may call them. aclmdlExecute takes the workload's time; aclmdlExecuteAsync leaves that to the stream. */
 aclError aclmdlExecute(uint32_t modelId, const aclmdlDataset *input, aclmdlDataset *output);
 aclError aclmdlExecuteAsync(uint32_t modelId, const aclmdlDataset *input, aclmdlDataset *output, aclrtStream stream);
 
