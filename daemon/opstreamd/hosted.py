@@ -40,17 +40,20 @@ _SETTLE_TRIES = 20
 class Standing:
     """How one hosted model fares, for the daemon's own metrics."""
 
-    model: str
+    name: str
     device: int
     up: bool
     restarts: int
 
 
 def standings(config: Config) -> list[Standing]:
-    """Of all configured models, whoever supervises them."""
+    """Of all configured models, whoever supervises them. No scrape fails for a claim that can't be read."""
     found = []
     for assignment in assignments(config):
-        sight = claim.look(assignment.claim_path(config.state.directory))
+        try:
+            sight = claim.look(assignment.claim_path(config.state.directory))
+        except OSError:
+            sight = claim.Sight(0, None)
         restarts = sight.record.restarts if sight.record is not None else 0
         found.append(Standing(assignment.name, assignment.device, sight.up, restarts))
     return found
