@@ -40,7 +40,7 @@ _SETTLE_TRIES = 20
 class Standing:
     """How one hosted model fares, for the daemon's own metrics."""
 
-    name: str
+    model: str
     device: int
     up: bool
     restarts: int
