@@ -91,10 +91,14 @@ void frame_reject(struct frame *frame) {
 
 void frame_idle(struct frame *frame, struct frame_loss *loss) {
     if (frame->in_run && frame_pending_bytes(frame) % frame->record_bytes == 0) {
-        frame->run_bytes = frame_pending_bytes(frame);
-        frame->begin = frame->end;
-        end_run(frame, loss);
+        frame_finish(frame, loss);
     }
+}
+
+void frame_finish(struct frame *frame, struct frame_loss *loss) {
+    frame->run_bytes = frame_pending_bytes(frame);
+    frame->begin = frame->end;
+    end_run(frame, loss);
 }
 
 size_t frame_pending_bytes(const struct frame *frame) {

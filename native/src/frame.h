@@ -34,6 +34,9 @@ void frame_reject(struct frame *frame);
 /* Nothing came for a second: a run whose end has not been found and that is a whole number of records ends here; its loss is added to *loss. */
 void frame_idle(struct frame *frame, struct frame_loss *loss);
 
+/* Nothing will ever come: all that is at hand is a corrupt run, whatever its length. */
+void frame_finish(struct frame *frame, struct frame_loss *loss);
+
 /* Bytes at hand that belong to no given record (carried over, or in an unfinished run). */
 size_t frame_pending_bytes(const struct frame *frame);
 

@@ -23,7 +23,8 @@ void reader_map_model(struct reader *reader, uint32_t model_id, uint32_t model_r
 /* Returns when every byte that was in the pipes at the call is counted (1 s at most; OPSTREAM_E_BUSY then). Control thread. */
 int reader_flush(struct reader *reader);
 
-/* Readable when a pipe stayed over half for a second (the publisher must unsubscribe); reader_pressure clears it and says whether it was so. Control thread. */
+/* Readable when a pipe stayed over half for a second (the publisher must unsubscribe); reader_pressure clears it and says whether it was so. Control thread.
+ * The descriptor is the reader's own and in the process's table: an application that closes what isn't its own makes it invalid. */
 int reader_pressure_fd(const struct reader *reader);
 bool reader_pressure(struct reader *reader);
 

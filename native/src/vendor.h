@@ -24,9 +24,9 @@ struct vendor {
     size_t (*get_model_id)(const void *info, size_t length, uint32_t index);
 };
 
-/* One function by name out of libascendcl.so (or libmsprofiler.so), NULL where it lacks it: RTLD_NEXT, else RTLD_NOLOAD by soname, else the loaded library's path by
- * dl_iterate_phdr, else (libmsprofiler.so, when libascendcl.so is loaded) from libascendcl's folder. With `library_path` (folders, ':' between; may be NULL) libraries that are not loaded yet are
- * searched there, then by soname as the dynamic linker finds them (LD_LIBRARY_PATH), then in the toolkit's usual folders. Libraries are pinned (RTLD_NODELETE). */
+/* The libraries, pinned (RTLD_NODELETE). One that is loaded is found by what RTLD_NEXT gives, else by soname (RTLD_NOLOAD), else by its path (dl_iterate_phdr). One that isn't is
+ * searched in `library_path` (folders, ':' between; NULL = none), then by soname as the dynamic linker finds it (LD_LIBRARY_PATH), then in the toolkit's usual folders; libmsprofiler.so first
+ * of all beside libascendcl.so. */
 struct vendor_library {
     void *ascendcl;                    /* dlopen handles, never closed */
     void *msprofiler;

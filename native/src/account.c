@@ -1,0 +1,235 @@
+#include "account.h"
+
+#include <stdlib.h>
+
+#include "busy.h"
+#include "histogram.h"
+#include "holdback.h"
+#include "series.h"
+
+#define DAY_NS UINT64_C(86400000000000)
+#define MAPPED (UINT64_C(1) << 32)
+
+struct account {
+    struct segment_writer *writer;
+    struct segment_totals *live;
+    struct series_table *series;
+    struct holdback *holdback;         /* NULL once it has ended */
+    uint64_t now_ns, wall_ns;
+    enum time_unit unit;
+    uint64_t tick_ns;
+    uint32_t latest_row;
+    /* Written by the control thread. */
+    cell_u64 model_ids[MODELS_CAPACITY]; /* by row: MAPPED | the model's id; 0 = none */
+    struct busy *_Atomic busy[MODELS_CAPACITY]; /* NULL: no memory was to be had */
+    cell_u64 subscribed_ns;            /* of the first model */
+};
+
+static bool have_busy(struct account *account, uint32_t row) {
+    struct busy *busy = NULL;
+    if (busy_new(&account->writer->models[row], &busy) != OPSTREAM_OK) {
+        return false;
+    }
+    atomic_store_explicit(&account->busy[row], busy, memory_order_release);
+    return true;
+}
+
+int account_new(struct segment_writer *writer, struct account **ret_account) {
+    struct account *account = calloc(1, sizeof *account);
+    if (account == NULL) {
+        return OPSTREAM_E_MEMORY;
+    }
+    account->writer = writer;
+    account->live = &writer->base->counters.live;
+    account->tick_ns = 1;
+    int status = series_table_new(writer, &account->series);
+    if (status == OPSTREAM_OK) {
+        status = holdback_new(&account->holdback);
+    }
+    if (status == OPSTREAM_OK && !have_busy(account, 0)) {
+        status = OPSTREAM_E_MEMORY;
+    }
+    if (status != OPSTREAM_OK) {
+        account_free(account);
+        return status;
+    }
+    *ret_account = account;
+    return OPSTREAM_OK;
+}
+
+void account_free(struct account *account) {
+    if (account == NULL) {
+        return;
+    }
+    for (uint32_t row = 0; row < MODELS_CAPACITY; row++) {
+        busy_free(account->busy[row]);
+    }
+    holdback_free(account->holdback);
+    series_table_free(account->series);
+    free(account);
+}
+
+void account_map_model(struct account *account, uint32_t model_id, uint32_t model_row, uint64_t subscribed_ns) {
+    if (cell_get(&account->subscribed_ns) == 0) {
+        cell_set(&account->subscribed_ns, subscribed_ns);
+    }
+    for (uint32_t row = 0; row < MODELS_CAPACITY; row++) {
+        if (row != model_row && cell_get(&account->model_ids[row]) == (MAPPED | model_id)) {
+            cell_set(&account->model_ids[row], 0);
+        }
+    }
+    if (model_row == 0) {
+        return; /* where unknown ids go anyway */
+    }
+    if (atomic_load_explicit(&account->busy[model_row], memory_order_relaxed) == NULL) {
+        have_busy(account, model_row);
+    }
+    cell_set(&account->model_ids[model_row], MAPPED | model_id);
+}
+
+/* Records of a model come in rows, so the latest one's row is the likely one. Only row 0 stands for no id. */
+static uint32_t row_of(struct account *account, uint32_t model_id) {
+    uint64_t mapped = MAPPED | model_id;
+    if (cell_get(&account->model_ids[account->latest_row]) == mapped) {
+        return account->latest_row;
+    }
+    for (uint32_t row = 1; row < MODELS_CAPACITY; row++) {
+        if (cell_get(&account->model_ids[row]) == mapped) {
+            account->latest_row = row;
+            return row;
+        }
+    }
+    return 0;
+}
+
+void account_clock_init(struct device_clock *ret_clock) {
+    *ret_clock = (struct device_clock){.smallest_lag_ns = {INT64_MAX, INT64_MAX}};
+}
+
+/* The device's clock counts from anywhere: the fastest record of the last minute is taken for one that needed no time. */
+static int64_t align(struct device_clock *clock, int64_t lag_ns, uint64_t arrival_ns) {
+    uint64_t window = arrival_ns / WINDOW_NS;
+    int64_t *smallest_ns = &clock->smallest_lag_ns[window & 1];
+    if (window != clock->window) {
+        if (window != clock->window + 1) {
+            clock->smallest_lag_ns[~window & 1] = INT64_MAX;
+        }
+        *smallest_ns = INT64_MAX;
+        clock->window = window;
+    }
+    if (lag_ns < *smallest_ns) {
+        *smallest_ns = lag_ns;
+    }
+    int64_t earlier_ns = clock->smallest_lag_ns[~window & 1];
+    return earlier_ns < *smallest_ns ? earlier_ns : *smallest_ns;
+}
+
+static void count_delay(struct account *account, struct device_clock *clock, uint64_t end_ns, uint64_t arrival_ns) {
+    int64_t smallest_ns = align(clock, (int64_t)(arrival_ns - end_ns), arrival_ns);
+    int64_t delay_ns = (int64_t)(account->now_ns - end_ns) - smallest_ns;
+    histogram_add(&account->writer->base->delay, delay_ns > 0 ? (uint64_t)delay_ns : 0, account->wall_ns);
+}
+
+static void count_execution(struct segment_model *model, struct busy *busy, uint64_t start_ns, uint64_t end_ns, uint64_t wall_ns) {
+    histogram_add(&model->executions, end_ns - start_ns, wall_ns);
+    if (busy != NULL) {
+        busy_execution(busy, start_ns, end_ns);
+    }
+}
+
+static void count(struct account *account, struct device_clock *clock, const struct operator_run *run, uint32_t row, uint64_t arrival_ns) {
+    uint64_t last_tick = UINT64_MAX / account->tick_ns;
+    if (run->end < run->start || run->end > last_tick || (run->end - run->start) * account->tick_ns > DAY_NS) {
+        cell_add(&account->live->records_time, 1);
+        return;
+    }
+    uint64_t start_ns = run->start * account->tick_ns, end_ns = run->end * account->tick_ns;
+    struct segment_model *model = &account->writer->models[row];
+    struct busy *busy = atomic_load_explicit(&account->busy[row], memory_order_acquire);
+    bool own_row = row != 0;
+    if (cell_get(&model->busy_created_wall_ns) == 0) {
+        cell_set(&model->busy_created_wall_ns, account->wall_ns);
+    }
+    cell_set(&model->last_execution_wall_ns, account->wall_ns);
+    if (run->is_execution) {
+        count_execution(model, busy, start_ns, end_ns, account->wall_ns);
+    } else {
+        own_row &= series_record(account->series, row, run->type, run->type_length, run->name, run->name_length, end_ns - start_ns,
+                                 account->wall_ns, account->now_ns);
+        if (busy != NULL) {
+            busy_operator(busy, start_ns, end_ns);
+        }
+        count_delay(account, clock, end_ns, arrival_ns);
+    }
+    if (!own_row) {
+        cell_add(&account->live->records_overflowed, 1);
+    }
+    cell_add(&account->live->records_recorded, 1);
+}
+
+void account_release(struct account *account) {
+    struct held_run held;
+    while (account->holdback != NULL && holdback_pop(account->holdback, &held)) {
+        count(account, held.clock, &held.run, held.model_row, held.arrival_ns);
+    }
+    holdback_free(account->holdback);
+    account->holdback = NULL;
+}
+
+static void decide(struct account *account, enum time_unit unit) {
+    account->unit = unit;
+    account->tick_ns = unit == UNIT_MICROSECONDS ? 1000 : 1;
+    cell_set(&account->writer->base->counters.time_unit, unit);
+    account_release(account);
+}
+
+/* Whether the run waits. When there is no room for it, all that wait are counted, and it after them. */
+static bool hold(struct account *account, struct device_clock *clock, const struct operator_run *run, uint32_t row) {
+    struct held_run held = {.run = *run, .clock = clock, .model_row = row, .arrival_ns = account->now_ns};
+    if (account->holdback != NULL && holdback_push(account->holdback, &held)) {
+        return true;
+    }
+    account_release(account);
+    return false;
+}
+
+void account_run(struct account *account, struct device_clock *clock, const struct operator_run *run) {
+    uint32_t row = row_of(account, run->model_id);
+    if (account->unit == UNIT_UNKNOWN && run->end >= run->start) {
+        if (clock->evidence.first_arrival_ns == 0) {
+            timeunit_init(&clock->evidence, cell_get(&account->subscribed_ns));
+        }
+        enum time_unit unit = timeunit_observe(&clock->evidence, run->start, run->end, account->now_ns);
+        if (unit != UNIT_UNKNOWN) {
+            decide(account, unit);
+        } else if (hold(account, clock, run, row)) {
+            return;
+        }
+    }
+    count(account, clock, run, row, account->now_ns);
+}
+
+void account_set_time(struct account *account, uint64_t now_ns, uint64_t wall_ns) {
+    account->now_ns = now_ns;
+    account->wall_ns = wall_ns;
+    if (account_held(account) > 0 && now_ns >= account_held_until_ns(account)) {
+        account_release(account);
+    }
+}
+
+void account_settle(struct account *account) {
+    for (uint32_t row = 0; row < MODELS_CAPACITY; row++) {
+        struct busy *busy = atomic_load_explicit(&account->busy[row], memory_order_acquire);
+        if (busy != NULL) {
+            busy_settle(busy);
+        }
+    }
+}
+
+uint64_t account_held(const struct account *account) {
+    return account->holdback != NULL ? holdback_count(account->holdback) : 0;
+}
+
+uint64_t account_held_until_ns(const struct account *account) {
+    return holdback_since_ns(account->holdback) + TIMEUNIT_HELD_NS;
+}

@@ -1,0 +1,10 @@
+/* own_table.h: a descriptor table of the calling thread's own, so that nothing which the application does to descriptors reaches it, and nothing of the application's is kept open by it. */
+#ifndef OPSTREAM_OWN_TABLE_H
+#define OPSTREAM_OWN_TABLE_H
+
+#include <stdbool.h>
+
+/* Leaves the process's table, and closes everything in the new one but `kept`. false: the kernel refuses, and the thread goes on in the process's table. The calling thread. */
+bool own_table_enter(int kept);
+
+#endif
