@@ -80,7 +80,7 @@ class Claim:
     @classmethod
     def take(cls, path: Path, digest: str) -> Self | None:
         """Takes the claim for the rest of this process's life, or gives None when another worker has it."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, says POSIX

@@ -66,12 +66,12 @@ class Web:
 
     listen_address: tuple[Address, ...] = key(
         keys.list_of(keys.address(), at_least=1, at_most=16),
-        "Where to listen.",
+        "The addresses to listen on.",
         default=["127.0.0.1:9780"],
         flag="--web.listen-address",
     )
     telemetry_path: str = key(
-        keys.url_path(), "Where the metrics are.", default="/metrics", flag="--web.telemetry-path"
+        keys.url_path(), "The path of the metrics.", default="/metrics", flag="--web.telemetry-path"
     )
     config_file: str = key(
         keys.not_yet("TLS and users"), "Exporter-toolkit's YAML: TLS, users.", default="", flag="--web.config.file"
@@ -80,11 +80,11 @@ class Web:
 
 @dataclass(frozen=True)
 class Agent:
-    """The socket that publishers connect to."""
+    """How publishers reach the daemon."""
 
     socket: str = key(
         keys.path(keys.SOCKET_PATH_BYTES),
-        "Its path; the folder is made when it is missing.",
+        "The socket that publishers connect to; its folder is made when it is missing.",
         **_default_path("/publish/agent.sock"),
         flag="--agent.socket",
     )
@@ -97,9 +97,9 @@ class Agent:
 
 @dataclass(frozen=True)
 class Admin:
-    """The administrators' socket. Reserved: this version opens none."""
+    """How administrators reach the daemon. Reserved: this version opens no such socket."""
 
-    socket: str = key(keys.path(), "Its path.", **_default_path("/admin/admin.sock"))
+    socket: str = key(keys.path(), "The administrators' socket.", **_default_path("/admin/admin.sock"))
     group: str = key(keys.text(63, empty=True), 'The group that may use it; "": none.', default="")
 
 
@@ -108,7 +108,7 @@ class State:
     """What the daemon remembers."""
 
     directory: str = key(
-        keys.path(), "The folder for it.", **_default_path("", state=True), flag="--state.directory"
+        keys.path(), "The folder for what outlives the daemon.", **_default_path("", state=True), flag="--state.directory"
     )
     retention: Duration = key(  # noqa: RUF009  # a field, not a shared default
         keys.duration("1s", "168h"),
