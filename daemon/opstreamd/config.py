@@ -108,7 +108,7 @@ class State:
     """What the daemon remembers."""
 
     directory: str = key(
-        keys.path(), "The folder for what outlives the daemon.", **_default_path("", state=True), flag="--state.directory"
+        keys.path(), "Where what outlives the daemon is.", **_default_path("", state=True), flag="--state.directory"
     )
     retention: Duration = key(  # noqa: RUF009  # a field, not a shared default
         keys.duration("1s", "168h"),
