@@ -1,6 +1,7 @@
 /* Which models are subscribed, which devices write, and what becomes of them at exit. */
 #include "acl/acl_prof.h"
 
+#include "crew.h"
 #include "fault.h"
 #include "journal.h"
 #include "mode.h"
@@ -14,8 +15,6 @@
 #include <unistd.h>
 
 #define MAX_MODELS 1024u
-#define IDLE_THREADS 18u   /* the real one's: they wait, and one writer per device works */
-#define IDLE_STACK_BYTES ((size_t)256 << 10)
 
 struct aclprofSubscribeConfig {
     int8_t time_info;
@@ -48,12 +47,7 @@ static pthread_mutex_t models_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct model models[MAX_MODELS];
 static size_t model_count;
 
-static pthread_t idle_threads[IDLE_THREADS];
-static size_t idle_count;
-static pthread_mutex_t idle_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t idle_changed = PTHREAD_COND_INITIALIZER;
-static bool idle_stop;
-static pid_t owner;
+static pid_t owner;   /* the process that has the threads; 0 when there are none */
 
 /* ---- Models; the caller holds models_lock ---- */
 
@@ -132,36 +126,13 @@ __attribute__((constructor)) static void begin(void) {
 
 /* ---- Threads, signal and exit; the caller holds mode_lock ---- */
 
-static void *idle(void *unused) {
-    pthread_mutex_lock(&idle_lock);
-    while (!idle_stop)
-        pthread_cond_wait(&idle_changed, &idle_lock);
-    pthread_mutex_unlock(&idle_lock);
-    return unused;
-}
-
-static void start_idle_threads(void) {
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, IDLE_STACK_BYTES);
-    idle_stop = false;
-    while (idle_count < IDLE_THREADS && pthread_create(&idle_threads[idle_count], &small, idle, NULL) == 0)
-        pthread_setname_np(idle_threads[idle_count++], "sim-idle");
-    pthread_attr_destroy(&small);
-}
-
 static void stop_threads(void) {
     for (size_t i = 0; i < SIM_MAX_DEVICES; i++) {
         if (devices[i].running)
             writer_stop(&devices[i].writer);
         devices[i].running = false;
     }
-    pthread_mutex_lock(&idle_lock);
-    idle_stop = true;
-    pthread_cond_broadcast(&idle_changed);
-    pthread_mutex_unlock(&idle_lock);
-    while (idle_count > 0)
-        pthread_join(idle_threads[--idle_count], NULL);
+    crew_stop();
 }
 
 /* Kills the process as SIGINT would have done without it; an application's own handler is gone. */
@@ -191,7 +162,7 @@ static void first_device_on(void) {
     been_here = true;
     owner = getpid();
     signal(SIGINT, on_interrupt);
-    start_idle_threads();
+    crew_start();
 }
 
 static void all_devices_off(void) {
