@@ -113,11 +113,11 @@ def path(max_bytes: int = 4095) -> Kind:
 def url_path() -> Kind:
     def read(value: object) -> str:
         string = _string(value)
-        if re.fullmatch(r"/[A-Za-z0-9._~/-]{1,254}", string) is None:
+        if re.fullmatch(r"/[A-Za-z0-9._~/-]{0,254}", string) is None or string.startswith("/-/"):
             raise ValueError
         return string
 
-    return Kind('a path such as "/metrics", of letters, digits and ._~/-', read)
+    return Kind('a path such as "/metrics", of letters, digits and ._~/-, not below /-/', read)
 
 
 def address() -> Kind:

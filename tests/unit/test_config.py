@@ -151,7 +151,7 @@ def test_what_is_wrong_is_named_with_what_is_allowed(file: Path, text: str, prob
         ("web.listen_address", "['::1:80']"),
         ("web.listen_address", "[':1', ':1']"),
         ("web.telemetry_path", "'metrics'"),
-        ("web.telemetry_path", "'/'"),
+        ("web.telemetry_path", "'/-/ready'"),
         ("agent.socket", "'relative'"),
         ("agent.socket", f"'/{'x' * 107}'"),
         ("agent.allow_uids", "[-1]"),

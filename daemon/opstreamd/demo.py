@@ -1,0 +1,111 @@
+"""`opstreamd demo`: the daemon with two hosted models on the simulator, in a temporary folder, and where to look."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import socket
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from opstreamd import log, serve
+from opstreamd.config import Acl, Admin, Agent, Config, Hosted, HostedModel, State, Web
+from opstreamd.durations import Duration
+from opstreamd.keys import Address
+
+MODELS: Final = (
+    HostedModel("resnet50", "resnet50", device=0, interval=Duration.parse("50ms")),
+    HostedModel("llm-decode", "llm-decode", device=1, interval=Duration.parse("100ms")),
+)
+_USUAL: Final = Web().listen_address[0]
+
+
+def configuration(folder: Path, address: Address) -> Config:
+    """All that the demo needs is in `folder`."""
+    return Config(
+        web=Web(listen_address=(address,)),
+        agent=Agent(socket=str(folder / "publish" / "agent.sock")),
+        admin=Admin(socket=str(folder / "admin" / "admin.sock")),
+        state=State(directory=str(folder / "state")),
+        acl=Acl(simulator=True),
+        hosted=Hosted(models=MODELS),
+    )
+
+
+def free_address(usual: Address) -> Address:
+    """The usual address, or with any free port when somebody listens there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((usual.host, usual.port))
+        except OSError:
+            return Address(usual.host, 0)
+    return usual
+
+
+def guide(address: Address) -> str:
+    """Where to look, for people."""
+    url = f"http://{address}"
+    return f"""\
+Two models run on the simulator: {" and ".join(f"{model.name} on device {model.device}" for model in MODELS)}.
+
+  {url}/          in a browser: who publishes
+  {url}/metrics   for Prometheus
+
+The metrics begin in about two seconds. The operators that took the most time, and the time that each type took:
+
+  curl -s {url}/metrics | grep ^ascend_op_seconds_total | sort -k2 -gr -t'}}' | head
+  curl -s {url}/metrics | grep ^ascend_op_duration_seconds_sum
+
+Nothing is lost: of every app, read = recorded + rejected.
+
+  curl -s {url}/metrics | grep ^opstreamd_records_
+"""
+
+
+async def show(config: Config, seconds: float | None) -> None:
+    """Serves until SIGINT, SIGTERM, or for so many seconds."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    async with serve.daemon(config, log_level="warning") as http:
+        (address,) = http.addresses
+        print(guide(address), flush=True)
+        print("Ctrl-C ends it." if seconds is None else f"It ends in {seconds:g} s, or with Ctrl-C.", flush=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await told.wait()
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="opstreamd demo",
+        description="The daemon with two hosted models on the simulator: no NPU, no configuration, no root.",
+    )
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help="end after so long (default: with Ctrl-C)")
+    parser.add_argument(
+        "--web.listen-address",
+        dest="address",
+        type=Address.parse,
+        metavar="A:P",
+        help=f"where to listen (default: {_USUAL}, or a free port when that is taken)",
+    )
+    options = parser.parse_args(arguments)
+    log.set_up("warning", "logfmt")
+    with tempfile.TemporaryDirectory(prefix="opstreamd-demo-") as folder:
+        address = options.address or free_address(_USUAL)
+        if options.address is None and address != _USUAL:
+            print(f"Port {_USUAL.port} is taken, so a free one is used.", flush=True)
+        asyncio.run(show(configuration(Path(folder), address), options.seconds))
+    return 0
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise ValueError
+    return seconds
