@@ -2,9 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "hash.h"
 #include "histogram.h"
 #include "label.h"
 
@@ -23,7 +22,7 @@ struct entry {
 /* At most one series and one type per row: with four entries a row the table is never more than half full. */
 struct series_table {
     struct segment_writer *writer;
-    uint64_t seed[2];
+    struct hash_seed seed;
     uint64_t mask;
     uint64_t retry_ns;
     struct entry entries[];
@@ -34,43 +33,6 @@ struct text {
     size_t length;
 };
 
-static inline uint64_t load_8(const char *bytes) {
-    uint64_t word;
-    memcpy(&word, bytes, sizeof(word));
-    return word;
-}
-
-static inline uint64_t load_4(const char *bytes) {
-    uint32_t word;
-    memcpy(&word, bytes, sizeof(word));
-    return word;
-}
-
-static inline uint64_t fold(uint64_t a, uint64_t b) {
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* 16 bytes a multiplication; keyed by the seed, so that nobody can choose names that meet in one place. The last bytes are read twice rather than one by one. */
-static inline uint64_t hash_text(const uint64_t *seed, uint64_t hash, struct text text) {
-    const char *p = text.bytes;
-    size_t left = text.length;
-    hash ^= text.length;
-    for (; left > 16; left -= 16, p += 16)
-        hash = fold(load_8(p) ^ seed[0], load_8(p + 8) ^ seed[1] ^ hash);
-    uint64_t a = 0, b = 0;
-    if (left >= 8) {
-        a = load_8(p);
-        b = load_8(p + left - 8);
-    } else if (left >= 4) {
-        a = load_4(p);
-        b = load_4(p + left - 4);
-    } else if (left > 0) {
-        a = (uint64_t)(uint8_t)p[0] << 16 | (uint64_t)(uint8_t)p[left / 2] << 8 | (uint8_t)p[left - 1];
-    }
-    return fold(a ^ seed[0], b ^ seed[1] ^ hash);
-}
-
 int series_table_new(struct segment_writer *writer, struct series_table **ret_table) {
     uint64_t entries = 1;
     while (entries < 4 * writer->series_capacity)
@@ -80,9 +42,10 @@ int series_table_new(struct segment_writer *writer, struct series_table **ret_ta
         return OPSTREAM_E_MEMORY;
     table->writer = writer;
     table->mask = entries - 1;
-    if (syscall(SYS_getrandom, table->seed, sizeof(table->seed), 0) != sizeof(table->seed)) {
+    int status = hash_seed_new(&table->seed);
+    if (status) {
         free(table);
-        return OPSTREAM_E_SYSTEM;
+        return status;
     }
     *ret_table = table;
     return 0;
@@ -94,7 +57,7 @@ void series_table_free(struct series_table *table) {
 
 static inline bool string_equals(const struct segment_writer *writer, uint32_t place, struct text text) {
     const char *string = writer->strings + (uint64_t)place * 8;
-    return load_4(string) == text.length && !memcmp(string + 4, text.bytes, text.length);
+    return hash_load_4(string) == text.length && !memcmp(string + 4, text.bytes, text.length);
 }
 
 /* `name` without bytes is "(other)". */
@@ -158,7 +121,7 @@ static struct segment_series *add_series(struct series_table *table, uint64_t ha
         table->retry_ns = now_ns + RETRY_NS;
         return NULL;
     }
-    uint64_t type_hash = hash_text(table->seed, 0, type);
+    uint64_t type_hash = hash_text(table->seed, 0, type.bytes, type.length);
     struct entry *type_entry = find_type(table, type_hash, type);
     if (type_entry->kind == ENTRY_FREE) {
         uint32_t place = place_string(table, type, strings_limit, now_ns);
@@ -210,8 +173,8 @@ bool series_record(struct series_table *table, uint32_t model_row, const char *t
     if (type_length > STRING_BYTES_MAX || name_length > STRING_BYTES_MAX)
         return record_cut(table, model_row, type, name, duration_ns, wall_ns, now_ns);
 
-    uint64_t type_and_model = hash_text(table->seed, model_row, type);
-    uint64_t hash = hash_text(table->seed, type_and_model, name);
+    uint64_t type_and_model = hash_text(table->seed, model_row, type_bytes, type_length);
+    uint64_t hash = hash_text(table->seed, type_and_model, name_bytes, name_length);
     struct entry *entry = find_series(table, hash, model_row, type, name);
     struct segment_series *row =
         entry->kind == ENTRY_SERIES ? &writer->series[entry->value] : add_series(table, hash, model_row, type, name, now_ns);
