@@ -143,29 +143,30 @@ static void talk(struct control *control) {
     }
 }
 
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
 static int make_eventfd(void) {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return fd >= 0 ? descriptor_raise(fd) : fd;
 }
 
-/* Until something is to be done. */
+/* Until something is to be done, or a second: an application may close even the descriptor that wakes us. */
 static void wait_for_work(struct control *control) {
     struct pollfd fds[] = {
         {.fd = control->wake_fd, .events = POLLIN},
         {.fd = control->pressure_fd, .events = POLLIN},
         {.fd = -1},
     };
-    uint64_t deadline_ns = control->resume_ns;
+    uint64_t now_ns = clock_monotonic_ns();
+    uint64_t deadline_ns = earlier(now_ns + CLOCK_SECOND_NS, control->resume_ns);
     if (control->link) {
         uint64_t link_deadline_ns;
         link_wants(control->link, &fds[2].fd, &fds[2].events, &link_deadline_ns);
-        deadline_ns = link_deadline_ns < deadline_ns ? link_deadline_ns : deadline_ns;
+        deadline_ns = earlier(deadline_ns, link_deadline_ns);
     }
-    uint64_t now_ns = clock_monotonic_ns();
-    int timeout_ms = -1;
-    if (deadline_ns != UINT64_MAX) {
-        timeout_ms = deadline_ns > now_ns ? (int)((deadline_ns - now_ns) / 1000000 + 1) : 0;
-    }
+    int timeout_ms = deadline_ns > now_ns ? (int)((deadline_ns - now_ns) / 1000000 + 1) : 0;
     if (poll(fds, 3, timeout_ms) <= 0) {
         return;
     }
@@ -173,7 +174,7 @@ static void wait_for_work(struct control *control) {
     if (fds[0].revents & POLLIN) {
         eventfd_read(control->wake_fd, &unused);
     }
-    /* The application has closed what isn't its own; poll would answer at once from now on. */
+    /* Closed: poll would answer at once from now on. */
     if (fds[0].revents & POLLNVAL) {
         pthread_mutex_lock(&control->mutex);
         control->wake_fd = make_eventfd();
@@ -187,6 +188,7 @@ static void wait_for_work(struct control *control) {
 static void *run(void *argument) {
     struct control *control = argument;
     while (obey_all(control) != STAGE_STOPPING) {
+        subscriptions_check(control->subscriptions);
         relieve(control);
         talk(control);
         wait_for_work(control);

@@ -67,6 +67,14 @@ bool subscriptions_any(const struct subscriptions *subscriptions) {
     return false;
 }
 
+void subscriptions_check(const struct subscriptions *subscriptions) {
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (subscriptions->models[i].on) {
+            device_pipe_check(subscriptions->models[i].device);
+        }
+    }
+}
+
 static void set_state(struct subscriptions *subscriptions, const struct subscribed_model *model, enum segment_model_state state) {
     if (model->row != 0) { /* row 0 is of all who found no other: it has no state */
         segment_model_set_state(subscriptions->writer, model->row, state, clock_monotonic_ns());

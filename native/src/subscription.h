@@ -25,6 +25,9 @@ void subscriptions_pause(struct subscriptions *subscriptions);
 /* Subscribes all that are not. The first failure's status; then the call can be repeated for those that failed. */
 int subscriptions_resume(struct subscriptions *subscriptions);
 
+/* To be called now and then: a write end that is not ours any more is taken from the vendor, before more is written into a stranger's file. */
+void subscriptions_check(const struct subscriptions *subscriptions);
+
 /* Whether a model is subscribed right now. */
 bool subscriptions_any(const struct subscriptions *subscriptions);
 
