@@ -12,12 +12,28 @@
 #define SYS_close_range 436
 #endif
 
-static bool close_between(unsigned first, unsigned last) {
-    return syscall(SYS_close_range, first, last, 0u) == 0;
+static int compare(const void *a, const void *b) {
+    int left = *(const int *)a, right = *(const int *)b;
+    return (left > right) - (left < right);
+}
+
+/* Between `first` and the number before `end`. */
+static bool close_range_of(unsigned first, unsigned end) {
+    return first == end || syscall(SYS_close_range, first, end - 1, 0u) == 0;
+}
+
+static bool close_around(const int *kept, size_t kept_count) {
+    unsigned first = 0;
+    bool closed = true;
+    for (size_t i = 0; i < kept_count; i++) {
+        closed &= close_range_of(first, (unsigned)kept[i]);
+        first = (unsigned)kept[i] + 1;
+    }
+    return closed && close_range_of(first, UINT_MAX);
 }
 
 /* For kernels before 5.9. /proc/self would show the table that was left. */
-static void close_listed(int kept) {
+static void close_listed(const int *kept, size_t kept_count) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%ld/fd", syscall(SYS_gettid));
     DIR *list = opendir(path);
@@ -26,20 +42,20 @@ static void close_listed(int kept) {
     }
     for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
         int fd = atoi(entry->d_name);
-        if (entry->d_name[0] != '.' && fd != kept && fd != dirfd(list)) {
+        if (entry->d_name[0] != '.' && fd != dirfd(list) && bsearch(&fd, kept, kept_count, sizeof *kept, compare) == NULL) {
             close(fd);
         }
     }
     closedir(list);
 }
 
-bool own_table_enter(int kept) {
+bool own_table_enter(int *kept, size_t kept_count) {
     if (unshare(CLONE_FILES) != 0) {
         return false;
     }
-    bool closed = (kept == 0 || close_between(0, (unsigned)kept - 1)) && close_between((unsigned)kept + 1, UINT_MAX);
-    if (!closed) {
-        close_listed(kept);
+    qsort(kept, kept_count, sizeof *kept, compare);
+    if (!close_around(kept, kept_count)) {
+        close_listed(kept, kept_count);
     }
     return true;
 }

@@ -3,8 +3,9 @@
 #define OPSTREAM_OWN_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Leaves the process's table, and closes everything in the new one but `kept`. false: the kernel refuses, and the thread goes on in the process's table. The calling thread. */
-bool own_table_enter(int kept);
+/* Leaves the process's table, and closes everything in the new one but `kept` (which it sorts). false: the kernel refuses, and the thread goes on in the process's table. The calling thread. */
+bool own_table_enter(int *kept, size_t kept_count);
 
 #endif

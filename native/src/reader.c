@@ -30,6 +30,7 @@ struct reader {
     const struct vendor *vendor;
     struct intake *intake;
     struct channel channel;
+    int segment_fd;                    /* pages are allocated through it */
     pthread_t thread;
     bool own_table;
     int start_status;
@@ -92,7 +93,8 @@ static void *reader_main(void *context) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_setname_np(pthread_self(), "opstream-reader");
     use_all_processors();
-    reader->own_table = own_table_enter(reader->channel.reader_fd);
+    int kept[] = {reader->channel.reader_fd, reader->segment_fd};
+    reader->own_table = own_table_enter(kept, sizeof kept / sizeof *kept);
     reader->start_status = intake_open(reader->intake, reader->channel.reader_fd);
     int status = reader->start_status;
     sem_post(&reader->started);
@@ -147,6 +149,7 @@ int reader_start(const struct vendor *vendor, struct segment_writer *writer, str
         return OPSTREAM_E_MEMORY;
     }
     reader->vendor = vendor;
+    reader->segment_fd = writer->fd;
     sem_init(&reader->started, 0, 0);
     int status = intake_new(writer, &reader->intake);
     if (status == OPSTREAM_OK) {

@@ -119,6 +119,9 @@ static int not_found(const char *soname, const char *library_path, char *text, s
 
 int vendor_library_open(const char *library_path, char *text, size_t text_bytes, struct vendor_library *ret_library) {
     struct vendor_library library = {.ascendcl = find_loaded(ASCENDCL, "aclInit")};
+    if (text_bytes > 0) {
+        text[0] = '\0';
+    }
     if (library.ascendcl == NULL) {
         library.ascendcl = load(library_path, ASCENDCL);
     }
