@@ -146,7 +146,10 @@ class Supervisor:
         for task in self._tasks:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
-        await _end_all(self._processes.values())
+        # A worker that there was no time to adopt is ended as well.
+        pids = {process.pid for process in self._processes.values()}
+        found = [Process.holder(self._path(assignment)) for assignment in self._assignments]
+        await _end_all([*self._processes.values(), *(each for each in found if each and each.pid not in pids)])
         for result in results:
             if isinstance(result, Exception):
                 raise result

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from opstreamd import engine, log
 from opstreamd.assignment import Assignment, Exit
@@ -28,8 +29,10 @@ from opstreamd.durations import Duration
 
 _log = logging.getLogger("opstreamd.worker")
 
-_LOOK_SECONDS = 1.0
+_LOOK_NS = 1_000_000_000
 """How often an idle worker looks whether the daemon is there."""
+_POLL_NS = 1_000_000
+"""What poll counts in."""
 
 
 class Told(Exception):
@@ -67,18 +70,35 @@ def next_start_ns(start_ns: int, interval_ns: int, now_ns: int) -> int:
 
 
 class Worker:
-    """One run of one model."""
+    """One run of one model. Each method ends by raising Told or Failure when the worker can't or is not to go on."""
 
-    def __init__(self, assignment: Assignment, claim: Claim, publisher: engine.Publisher, signal_fd: int) -> None:
+    def __init__(self, assignment: Assignment, claim: Claim, signal_fd: int) -> None:
         self._assignment = assignment
         self._claim = claim
-        self._publisher = publisher
-        self._wake_fds = [publisher.stop_fd(), signal_fd]
+        self._signal_fd = signal_fd
+        self._poll = select.poll()  # not select: the engine keeps its descriptors at high numbers
+        self._poll.register(signal_fd, select.POLLIN)
         self._patience = Patience(assignment.retention_ns, time.monotonic_ns())
         self._fields = {"model": assignment.name, "device": assignment.device}
 
-    def run(self) -> None:
-        """Raises Told or Failure: it has no other end."""
+    def run(self) -> Exit:
+        """The worker's whole life, after which its claim says how it ended."""
+        try:
+            # From the inside out: the publisher unsubscribes and says goodbye before the model is unloaded.
+            with self._load() as model, self._publish() as publisher:
+                self._poll.register(publisher.stop_fd(), select.POLLIN)
+                self._subscribe(publisher, model)
+                self._execute(publisher, model)
+        except Told as told:
+            self._claim.report(Condition.ENDED)
+            _log.info("hosted worker ends", extra=log.fields(**self._fields, reason=str(told)))
+        except Failure as failure:
+            self._claim.report(Condition.FAILED, str(failure))
+            _log.error("hosted worker failed", extra=log.fields(**self._fields, reason=str(failure)))
+            return failure.status
+        return Exit.DONE
+
+    def _load(self) -> engine.HostedModel:
         try:
             model = engine.HostedModel(
                 self._assignment.model, self._assignment.device, library_path=library_path(self._assignment)
@@ -87,23 +107,30 @@ class Worker:
             raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
         except engine.EngineError as error:
             raise Failure(Exit.MODEL, f"the model does not load: {error}") from error
-        with model:
-            _log.info("model loaded", extra=log.fields(**self._fields, path=self._assignment.model))
-            self._subscribe(model)
-            try:
-                self._execute(model)
-            finally:
-                # Nothing of the model's records is lost, and the vendor wants it before the model is unloaded.
-                with contextlib.suppress(engine.EngineError):
-                    self._publisher.unsubscribe(model.id)
+        _log.info("model loaded", extra=log.fields(**self._fields, path=self._assignment.model))
+        return model
 
-    def _subscribe(self, model: engine.HostedModel) -> None:
+    def _publish(self) -> engine.Publisher:
+        try:
+            return engine.Publisher(
+                kind=engine.Kind.HOSTED,
+                app="opstreamd",
+                socket_path=Path(self._assignment.socket),
+                hosted_name=self._assignment.name,
+                config_digest=self._assignment.digest,
+                library_path=library_path(self._assignment),
+            )
+        except engine.LibraryError as error:
+            raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
+        except engine.EngineError as error:
+            raise Failure(Exit.PUBLISHER, f"no publisher: {error}") from error
+
+    def _subscribe(self, publisher: engine.Publisher, model: engine.HostedModel) -> None:
+        """Tries until it works: the publisher stays, so that the daemon sees and counts the failures."""
         backoff = Backoff()
         while True:
             try:
-                self._publisher.subscribe(model.id, self._assignment.device, self._assignment.name)
-            except engine.LibraryError as error:
-                raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
+                publisher.subscribe(model.id, self._assignment.device, self._assignment.name)
             except engine.EngineError as error:
                 wait_seconds = backoff.after(0)
                 self._claim.report(Condition.FAILED, str(error))
@@ -111,17 +138,17 @@ class Worker:
                     "subscription failed",
                     extra=log.fields(**self._fields, reason=str(error), retry_in=f"{wait_seconds:g}s"),
                 )
-                self._pause_until(time.monotonic_ns() + int(wait_seconds * 1e9))
+                self._pause_until(time.monotonic_ns() + int(wait_seconds * 1e9), publisher)
             else:
                 self._claim.report(Condition.RUNNING)
                 _log.info("model subscribed", extra=log.fields(**self._fields))
                 return
 
-    def _execute(self, model: engine.HostedModel) -> None:
+    def _execute(self, publisher: engine.Publisher, model: engine.HostedModel) -> NoReturn:
         done = 0
         start_ns = time.monotonic_ns()
         while self._assignment.executions == 0 or done < self._assignment.executions:
-            self._pause_until(start_ns)
+            self._pause_until(start_ns, publisher)
             try:
                 model.execute()
             except engine.EngineError as error:
@@ -130,56 +157,28 @@ class Worker:
             start_ns = next_start_ns(start_ns, self._assignment.interval_ns, time.monotonic_ns())
         _log.info("all executions done", extra=log.fields(**self._fields, executions=done))
         while True:
-            self._pause_until(time.monotonic_ns() + int(_LOOK_SECONDS * 1e9))
+            self._pause_until(time.monotonic_ns() + _LOOK_NS, publisher)
 
-    def _pause_until(self, until_ns: int) -> None:
+    def _pause_until(self, until_ns: int, publisher: engine.Publisher) -> None:
         """Waits until then, and looks at least once whether the worker is to end."""
         while True:
             now_ns = time.monotonic_ns()
-            connected = self._publisher.link_state == engine.LinkState.UP
-            if self._patience.ends(connected=connected, now_ns=now_ns):
+            if self._patience.ends(connected=publisher.link_state == engine.LinkState.UP, now_ns=now_ns):
                 raise Told(f"no daemon for {Duration(self._assignment.retention_ns)}")
-            wait_seconds = min(max(0, until_ns - now_ns) / 1e9, _LOOK_SECONDS)
-            ready, _, _ = select.select(self._wake_fds, [], [], wait_seconds)
+            wait_ms, rest_ns = divmod(min(max(0, until_ns - now_ns), _LOOK_NS), _POLL_NS)
+            if wait_ms == 0:
+                time.sleep(rest_ns / 1e9)
+            ready = [fd for fd, _ in self._poll.poll(wait_ms)]
             if ready:
-                raise Told("the daemon asks to" if self._wake_fds[0] in ready else "a signal")
+                raise Told("a signal" if self._signal_fd in ready else "the daemon asks for it")
             if time.monotonic_ns() >= until_ns:
                 return
 
 
 def library_path(assignment: Assignment) -> str:
     """The folders to search for the vendor's libraries."""
-    folders = [str(engine.simulator_path())] if assignment.simulator else []
-    return ":".join(folders + [assignment.library_path] * bool(assignment.library_path))
-
-
-def work(assignment: Assignment, claim: Claim, signal_fd: int) -> Exit:
-    """The worker's whole life."""
-    fields = {"model": assignment.name, "device": assignment.device}
-    try:
-        try:
-            publisher = engine.Publisher(
-                kind=engine.Kind.HOSTED,
-                app="opstreamd",
-                socket_path=Path(assignment.socket),
-                hosted_name=assignment.name,
-                config_digest=assignment.digest,
-                library_path=library_path(assignment),
-            )
-        except engine.LibraryError as error:
-            raise Failure(Exit.LIBRARY, f"no vendor library: {error}") from error
-        except engine.EngineError as error:
-            raise Failure(Exit.PUBLISHER, f"no publisher: {error}") from error
-        with publisher:
-            Worker(assignment, claim, publisher, signal_fd).run()
-    except Told as told:
-        claim.report(Condition.ENDED)
-        _log.info("hosted worker ends", extra=log.fields(**fields, reason=str(told)))
-    except Failure as failure:
-        claim.report(Condition.FAILED, str(failure))
-        _log.error("hosted worker failed", extra=log.fields(**fields, reason=str(failure)))
-        return failure.status
-    return Exit.DONE
+    simulator = str(engine.simulator_path()) if assignment.simulator else ""
+    return ":".join(folders for folders in (simulator, assignment.library_path) if folders)
 
 
 @contextlib.contextmanager
@@ -211,7 +210,7 @@ def main() -> int:
         _log.info("another worker has the model", extra=log.fields(model=assignment.name, device=assignment.device))
         return Exit.TAKEN
     with ending_signals() as signal_fd:
-        return work(assignment, claim, signal_fd)
+        return Worker(assignment, claim, signal_fd).run()
 
 
 if __name__ == "__main__":
