@@ -1,0 +1,78 @@
+"""What the tests expect of a scrape, given what was executed."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from processes import Segment
+from profiles import Profile
+from scrapes import Scrape
+
+OPERATOR = ("op_type", "op_name")
+EXECUTIONS = "ascend_model_execution_duration_seconds_count"
+
+
+def seconds(nanoseconds: int) -> Decimal:
+    return Decimal(nanoseconds).scaleb(-9)
+
+
+def executions(scrape: Scrape, **where: str) -> int:
+    return int(scrape.total(EXECUTIONS, **where)) if scrape.has(EXECUTIONS, **where) else 0
+
+
+def executed(times: int, **where: str) -> Callable[[Scrape], bool]:
+    """Whether the model has been executed so often: an execution's own record is its last."""
+    return lambda scrape: executions(scrape, **where) >= times
+
+
+def rejected(scrape: Scrape) -> dict[str, int]:
+    """Records rejected, by reason."""
+    return {reason: int(count) for (reason,), count in scrape.by("opstreamd_records_rejected_total", "reason").items()}
+
+
+def assert_replayed(scrape: Scrape, profile: Profile, times: int, **where: str) -> None:
+    """Every operator's count, sum and longest run, and every type's histogram."""
+    assert executions(scrape, **where) == times
+    counted = {key: times * count for key, count in profile.executions().items()}
+    assert scrape.by("ascend_op_executions_total", *OPERATOR, **where) == counted
+    summed = {key: seconds(times * total) for key, total in profile.nanoseconds().items()}
+    assert scrape.by("ascend_op_seconds_total", *OPERATOR, **where) == summed
+    longest: dict[tuple[str, str], int] = {}
+    for run in profile.runs:
+        key = (run.op_type, run.op_name)
+        longest[key] = max(longest.get(key, 0), run.duration_ns)
+    kept = {key: seconds(duration) for key, duration in longest.items()}
+    assert scrape.by("ascend_op_max_duration_seconds", *OPERATOR, **where) == kept
+    buckets = scrape.by("ascend_op_duration_seconds_bucket", "op_type", "le", **where)
+    assert {op_type for op_type, _ in buckets} == {run.op_type for run in profile.runs}
+    for (op_type, le), count in buckets.items():
+        below = sum(seconds(duration) <= Decimal(le) for duration in profile.durations(op_type))
+        assert count == times * below, (op_type, le)
+
+
+def assert_nothing_lost(scrape: Scrape, records: int) -> None:
+    """Everything that was made was read and recorded."""
+    assert scrape.total("opstreamd_records_read_total", app="opstreamd") == records
+    assert scrape.total("opstreamd_records_recorded_total", app="opstreamd") == records
+    assert scrape.total("opstreamd_records_rejected_total", app="opstreamd") == 0
+    assert scrape.total("opstreamd_bytes_discarded_total", app="opstreamd") == 0
+
+
+def assert_as_segments(scrape: Scrape, segments: list[Segment]) -> None:
+    """A scrape shows what the segments of dead publishers hold, together."""
+    expositions = [segment.exposition() for segment in segments]
+    for name in ("ascend_op_executions_total", "ascend_op_seconds_total"):
+        held = sum(
+            (exposition.by(name, "model", *OPERATOR) for exposition in expositions), start=expositions[0].by("", "")
+        )
+        assert scrape.by(name, "model", *OPERATOR) == held
+    for name in (EXECUTIONS, "ascend_model_busy_seconds_total", "ascend_model_gap_seconds_total"):
+        assert scrape.total(name) == sum(exposition.total(name) for exposition in expositions)
+    counters = [segment.counters() for segment in segments]
+    for shown, field in {
+        "read": "records_read",
+        "recorded": "records_recorded",
+        "overflowed": "records_overflowed",
+    }.items():
+        assert scrape.total(f"opstreamd_records_{shown}_total") == sum(getattr(its, field) for its in counters)
+    for reason, count in rejected(scrape).items():
+        assert count == sum(getattr(its, f"records_{reason}") for its in counters)
