@@ -1,0 +1,182 @@
+#include "busy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is kept: as many intervals as may wait. The slack makes moving them to the front a matter of a few per interval. */
+#define SPANS_CAPACITY (BUSY_INTERVALS_MAX + BUSY_INTERVALS_MAX / 4)
+
+struct span {
+    uint64_t start, end;
+};
+
+/* Disjoint intervals in order of time, the final ones and the waiting ones alike. */
+struct spans {
+    uint32_t head, tail;
+    uint32_t waiting;                  /* the first one that ends after the horizon, or one before it */
+    uint64_t forgotten;                /* nothing is known about the time before */
+    struct span at[SPANS_CAPACITY];
+};
+
+struct busy {
+    struct segment_model *model;
+    uint64_t newest_end;
+    uint64_t horizon;                  /* everything before is final */
+    struct spans operators, executions;
+};
+
+int busy_new(struct segment_model *model, struct busy **ret_busy) {
+    struct busy *busy = calloc(1, sizeof(*busy));
+    if (!busy)
+        return OPSTREAM_E_MEMORY;
+    busy->model = model;
+    *ret_busy = busy;
+    return 0;
+}
+
+void busy_free(struct busy *busy) {
+    free(busy);
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t greater(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* Joins [start, end) to what is there. There is room for one more. Most intervals belong at the end, so that is where the search begins. */
+static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
+    uint32_t after = spans->tail;
+    while (after > spans->head && spans->at[after - 1].start > end)
+        after--;
+    uint32_t first = after;
+    while (first > spans->head && spans->at[first - 1].end >= start)
+        first--;
+    if (first < after) {
+        start = lesser(start, spans->at[first].start);
+        end = greater(end, spans->at[after - 1].end);
+    }
+    memmove(&spans->at[first + 1], &spans->at[after], (spans->tail - after) * sizeof(spans->at[0]));
+    spans->tail = spans->tail - after + first + 1;
+    spans->at[first] = (struct span){start, end};
+    if (spans->waiting > first)
+        spans->waiting = first;
+}
+
+/* Time of [start, end) that the spans from number `i` on cover. */
+static uint64_t covered(const struct spans *spans, uint32_t i, uint64_t start, uint64_t end) {
+    uint64_t sum = 0;
+    for (; i < spans->tail && spans->at[i].start < end; i++)
+        if (spans->at[i].end > start)
+            sum += lesser(end, spans->at[i].end) - greater(start, spans->at[i].start);
+    return sum;
+}
+
+/* The first span that ends after `time`: looked for from the end, as what is asked about is seldom old. */
+static uint32_t first_after(const struct spans *spans, uint64_t time) {
+    uint32_t i = spans->tail;
+    while (i > spans->head && spans->at[i - 1].end > time)
+        i--;
+    return i;
+}
+
+static void skip_final(struct spans *spans, uint64_t horizon) {
+    while (spans->waiting < spans->tail && spans->at[spans->waiting].end <= horizon)
+        spans->waiting++;
+}
+
+/* Everything before `horizon` becomes final: counts what was waiting there. */
+static void finalise(struct busy *busy, uint64_t horizon) {
+    struct spans *operators = &busy->operators, *executions = &busy->executions;
+    uint64_t before = busy->horizon;
+    if (horizon <= before)
+        return;
+    skip_final(operators, before);
+    skip_final(executions, before);
+    cell_add(&busy->model->busy_ns, covered(operators, operators->waiting, before, horizon));
+    uint32_t inside = operators->waiting;
+    for (uint32_t i = executions->waiting; i < executions->tail && executions->at[i].start < horizon; i++) {
+        uint64_t start = greater(before, executions->at[i].start), end = lesser(horizon, executions->at[i].end);
+        while (inside < operators->tail && operators->at[inside].end <= start)
+            inside++;
+        cell_add(&busy->model->gap_ns, end - start - covered(operators, inside, start, end));
+    }
+    busy->horizon = horizon;
+    skip_final(operators, horizon);
+    skip_final(executions, horizon);
+}
+
+/* When as many are kept as can be, the oldest is forgotten; if it was still waiting, it is final now. */
+static void make_room(struct busy *busy, struct spans *spans) {
+    if (spans->tail - spans->head == BUSY_INTERVALS_MAX) {
+        finalise(busy, spans->at[spans->head].end);
+        spans->forgotten = spans->at[spans->head].end;
+        spans->head++;
+        spans->waiting = greater(spans->waiting, spans->head);
+    }
+    if (spans->tail == SPANS_CAPACITY) {
+        memmove(&spans->at[0], &spans->at[spans->head], (spans->tail - spans->head) * sizeof(spans->at[0]));
+        spans->waiting -= spans->head;
+        spans->tail -= spans->head;
+        spans->head = 0;
+    }
+}
+
+static void advance(struct busy *busy, uint64_t end_ns) {
+    if (end_ns <= busy->newest_end)
+        return;
+    busy->newest_end = end_ns;
+    if (end_ns > BUSY_HORIZON_NS)
+        finalise(busy, end_ns - BUSY_HORIZON_NS);
+}
+
+/* An interval is put in its place before its own end moves the horizon: one that is longer than a second is not late. */
+void busy_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
+    make_room(busy, &busy->operators);
+    if (start_ns < busy->horizon) {
+        cell_add(&busy->model->late_intervals, 1);
+        start_ns = busy->horizon;
+    }
+    if (start_ns < end_ns)
+        spans_add(&busy->operators, start_ns, end_ns);
+    advance(busy, end_ns);
+}
+
+/* The part of an execution that is final already, where no other execution has been counted. */
+static uint64_t past_gap(const struct busy *busy, uint64_t start, uint64_t end) {
+    const struct spans *operators = &busy->operators, *executions = &busy->executions;
+    uint64_t gap = 0;
+    uint32_t i = first_after(executions, start), inside = first_after(operators, start);
+    while (start < end) {
+        uint64_t free_end = i < executions->tail ? lesser(end, greater(start, executions->at[i].start)) : end;
+        if (free_end > start)
+            gap += free_end - start - covered(operators, inside, start, free_end);
+        start = i < executions->tail ? greater(free_end, executions->at[i].end) : end;
+        i++;
+    }
+    return gap;
+}
+
+void busy_execution(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
+    make_room(busy, &busy->executions);
+    start_ns = greater(start_ns, greater(busy->operators.forgotten, busy->executions.forgotten));
+    if (start_ns < end_ns) {
+        cell_add(&busy->model->gap_ns, past_gap(busy, start_ns, lesser(end_ns, busy->horizon)));
+        spans_add(&busy->executions, start_ns, end_ns);
+    }
+    advance(busy, end_ns);
+}
+
+void busy_settle(struct busy *busy) {
+    finalise(busy, busy->newest_end);
+}
+
+void busy_restart(struct busy *busy) {
+    busy_settle(busy);
+    busy->newest_end = busy->horizon = 0;
+    busy->operators.head = busy->operators.tail = busy->operators.waiting = 0;
+    busy->executions.head = busy->executions.tail = busy->executions.waiting = 0;
+    busy->operators.forgotten = busy->executions.forgotten = 0;
+}
