@@ -5,7 +5,6 @@
 #include "sim.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,19 +68,27 @@ static bool parse_count(const char **text, uint64_t *ret_count) {
     return parse_word(text, "count:") && parse_number(text, ret_count);
 }
 
+/* Not by strtod, whose decimal point is the application's locale's. */
+static bool parse_probability(const char **text, double *ret_probability) {
+    uint64_t whole;
+    if (!parse_number(text, &whole))
+        return false;
+    double probability = (double)whole;
+    if (parse_word(text, ".")) {
+        for (double place = 0.1; **text >= '0' && **text <= '9'; place /= 10)
+            probability += place * (*(*text)++ - '0');
+    }
+    *ret_probability = probability;
+    return probability <= 1;
+}
+
 static bool parse_amount(const char **text, struct fault *fault) {
     uint64_t count;
     if (parse_count(text, &count)) {
         fault->left = count;
         return true;
     }
-    if ((**text < '0' || **text > '9') && **text != '.')
-        return false;
-    char *end;
-    fault->probability = strtod(*text, &end);
-    *text = end;
-    fault->left = UNLIMITED;
-    return fault->probability >= 0 && fault->probability <= 1;
+    return parse_probability(text, &fault->probability);
 }
 
 static bool parse_time(const char **text, struct fault *fault) {

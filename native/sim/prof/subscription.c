@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_MODELS 1024u
@@ -86,7 +87,7 @@ static void record(uint32_t device, uint32_t model_id, const char *name, const c
         return;
     static _Thread_local uint32_t thread_id;
     if (!thread_id)
-        thread_id = (uint32_t)gettid();
+        thread_id = (uint32_t)syscall(SYS_gettid);
     struct device *to = &devices[device];
     pthread_mutex_lock(&to->producer);
     pthread_mutex_lock(&models_lock);

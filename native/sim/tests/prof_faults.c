@@ -246,6 +246,7 @@ static const struct prof_case cases[] = {
     {.name = "microseconds_unthrottled", .run = refused, .faults = "microseconds"},
     {.name = "unknown_kind", .run = refused, .faults = "corrupt=0.5,nonsense=1"},
     {.name = "bad_probability", .run = refused, .faults = "corrupt=1.5"},
+    {.name = "no_probability", .run = refused, .faults = "corrupt=often"},
     {.name = "bad_time", .run = refused, .faults = "stall=0.1@50"},
     {.name = "time_of_a_timeless_kind", .run = refused, .faults = "corrupt=0.1@50ms"},
     {.name = "kind_twice", .run = refused, .faults = "layout,layout"},
