@@ -6,7 +6,6 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Sequence
-from weakref import WeakSet
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -34,6 +33,7 @@ HEADERS_MAX = 64
 REQUEST_BODY_BYTES_MAX = 4096
 
 _HEADERS = {
+    "Server": "opstreamd",
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
@@ -45,9 +45,9 @@ class Http:
     def __init__(self, config: Config, collector: Collector) -> None:
         self._config = config
         self._collector = collector
-        self._served: WeakSet[asyncio.BaseProtocol] = WeakSet()
+        self._silent: set[asyncio.BaseProtocol] = set()
         self._servers: list[asyncio.Server] = []
-        app = web.Application(client_max_size=REQUEST_BODY_BYTES_MAX, middlewares=[self._note])
+        app = web.Application(client_max_size=REQUEST_BODY_BYTES_MAX, middlewares=[self._handle])
         app.router.add_get(config.web.telemetry_path, self._metrics)
         if config.web.telemetry_path != "/":
             app.router.add_get("/", self._page)
@@ -91,17 +91,26 @@ class Http:
             log.warning("too many HTTP connections", extra=fields(limit=CONNECTIONS_MAX))
             return _TurnedAway()
         protocol = server()
+        self._silent.add(protocol)
         self._loop.call_later(FIRST_REQUEST_SECONDS, self._close_silent, protocol)
         return protocol
 
     def _close_silent(self, protocol: web.RequestHandler) -> None:
-        if protocol not in self._served and protocol.transport is not None:
-            protocol.transport.abort()
+        if protocol in self._silent:
+            self._silent.remove(protocol)
+            if protocol.transport is not None:
+                protocol.transport.abort()
 
     @web.middleware
-    async def _note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        self._served.add(request.protocol)
-        return await handler(request)
+    async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._silent.discard(request.protocol)
+        try:
+            return await handler(request)
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception:
+            log.exception("a request has failed", extra=fields(path=request.path))
+            raise web.HTTPInternalServerError from None
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
