@@ -63,9 +63,14 @@ static void obey(struct reader *reader) {
     }
 }
 
+/* Looks whether it is to stop after it has taken the message that wakes it, or it could sleep over it. */
+static bool is_stopped(struct reader *reader) {
+    obey(reader);
+    return atomic_load_explicit(&reader->stopping, memory_order_acquire);
+}
+
 static void read_until_stopped(struct reader *reader) {
-    while (!atomic_load_explicit(&reader->stopping, memory_order_acquire)) {
-        obey(reader);
+    while (!is_stopped(reader)) {
         uint64_t nap_ns = intake_take_all(reader->intake);
         if (nap_ns == UINT64_MAX) {
             intake_wait(reader->intake, reader->channel.reader_fd >= 0 ? SLEEP_MAX_NS : SLEEP_MAX_UNREACHABLE_NS);
