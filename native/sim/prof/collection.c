@@ -101,8 +101,8 @@ aclError aclprofSetConfig(int type, const char *config, size_t length) {
     return setting_takes(type, config) ? 0 : ACL_ERROR_INVALID_PROFILING_CONFIG;
 }
 
-aclprofConfig *aclprofCreateConfig(uint32_t *deviceIds, uint32_t deviceNums, aclprofAicoreMetrics metrics, const aclprofAicoreEvents *events,
-                                   uint64_t dataTypes) {
+aclprofConfig *aclprofCreateConfig(uint32_t *deviceIds, uint32_t deviceNums, aclprofAicoreMetrics metrics,
+                                   const aclprofAicoreEvents *events, uint64_t dataTypes) {
     mode_called_too_early();
     bool known = (int)metrics >= ACL_AICORE_ARITHMETIC_UTILIZATION && metrics <= ACL_AICORE_MEMORY_ACCESS;
     if (!deviceIds || deviceNums == 0 || deviceNums > sim_device_count() || events || (!known && metrics != ACL_AICORE_NONE))

@@ -5,7 +5,7 @@
  * Kinds that befall records, written KIND=AMOUNT or KIND=AMOUNT@TIME. AMOUNT is a probability from 0 to 1, or "count:N": exactly N
  * times in the process, as early as allowed. TIME is a number with the unit us or ms; only the kinds with a default below take one.
  *     corrupt             one bit of the record is flipped after its checksum was made
- *     end-before-start    start and end change places (a record of no length ends one tick early); the duration stays
+ *     end-before-start    start and end change places (one of no length ends one tick early); the duration stays
  *     getter-error        the first string getter that is asked about the record answers 500005 and consumes nothing; the next one works
  *     getter-refusal      every string getter that is asked about the record does: its strings are never freed
  *     late                the record is written after later ones, by up to TIME (300ms)
@@ -21,9 +21,9 @@
  *     record-size=BYTES       a multiple of 8, 80 to 256
  *     subscribe=CODE[:N]      aclprofModelSubscribe answers CODE: always, or the first N times
  *
- * OPSTREAM_SIM_SEED (0) seeds every choice; a device's choices depend on nothing else. Text that doesn't parse makes every
- * aclprofModelSubscribe answer 500005 and say on stderr what is wrong and where. What was injected is in the journal, counted when the record
- * has been written; microseconds, layout and record-size count 1 per process. */
+ * OPSTREAM_SIM_SEED (0) seeds every choice; with probabilities, a device's choices depend on nothing else. Text that doesn't parse makes
+ * every aclprofModelSubscribe answer 500005 and say on stderr what is wrong and where. What was injected is in the journal, counted when
+ * the record has been written; microseconds, layout and record-size count 1 per process. */
 #ifndef OPSTREAM_SIM_FAULT_H
 #define OPSTREAM_SIM_FAULT_H
 

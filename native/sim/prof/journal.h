@@ -1,7 +1,7 @@
 /* What really happened: the truth that tests and benchmarks compare with what a client counted.
  *
- * OPSTREAM_SIM_JOURNAL=PATH maps a file shared, so that the counts outlive a process that is killed. The file is made when it isn't there; one
- * that is there is added to, so processes may share it. Without the variable the counts go to memory of the process.
+ * OPSTREAM_SIM_JOURNAL=PATH maps a file shared, so that the counts outlive a process that is killed. The file is made when it isn't there;
+ * one that is there is added to, so processes may share it. Without the variable the counts go to memory of the process.
  *
  * The file, little-endian, JOURNAL_BYTES long:
  *      0  u64 magic "OPSIMJNL"

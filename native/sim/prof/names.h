@@ -3,8 +3,8 @@
  * Every record has an index of its own; its name and its type can each be had once. What nobody fetches lives as long as the process:
  * unsubscribing frees nothing. All functions may be called from any thread; they share one lock.
  *
- * The first names_add registers an exit handler that takes the table's memory away: whoever touches the table later crashes. Handlers run in
- * the reverse order of their registration, so a client's handler runs before it only when registered after the first record. */
+ * The first names_add registers an exit handler that takes the table's memory away: whoever touches the table later crashes. Handlers run
+ * in the reverse order of their registration, so a client's handler runs before it only when registered after the first record. */
 #ifndef OPSTREAM_SIM_NAMES_H
 #define OPSTREAM_SIM_NAMES_H
 

@@ -25,7 +25,7 @@ struct writer {
     size_t late_count;
 };
 
-/* Starts the thread, which inherits the caller's signal mask. Returns 0, or -1 when there is no memory or no thread; then nothing is left. */
+/* Starts the thread, which inherits the caller's signal mask. Returns 0, or -1 without memory or threads; then nothing is left. */
 int writer_start(struct writer *writer, uint32_t device);
 
 /* Writes what is queued, ends the thread and frees all. */

@@ -66,17 +66,18 @@ typedef struct aclprofAicoreEvents aclprofAicoreEvents;
 aclprofSubscribeConfig *aclprofCreateSubscribeConfig(int8_t timeInfoSwitch, aclprofAicoreMetrics metrics, void *fd);
 /* The configuration may be destroyed while subscribed; the int may not. */
 aclError aclprofDestroySubscribeConfig(const aclprofSubscribeConfig *config);
-/* From now on every operator of the model is a record in the pipe, written by the device's thread, one write each. All models of a device
- * share the fd that the first of them brought. 100000: no configuration, or one that asks for nothing or for metrics; 100011: no such model is
- * loaded; 148046: subscribed already; 100010: another configuration is in force (and, if the model is on a device that isn't subscribed yet,
- * the model stays half subscribed: no records come, but it must be unsubscribed). */
+/* From now on every operator of the model is a record in the pipe, written by the device's thread, one write each. All models of a
+ * device share the fd that the first of them brought. 100000: no configuration, or one that asks for nothing or for metrics; 100011: no
+ * such model is loaded; 148046: subscribed already; 100010: another configuration is in force (and, if the model is on a device that isn't
+ * subscribed yet, the model stays half subscribed: no records come, but it must be unsubscribed). */
 aclError aclprofModelSubscribe(uint32_t modelId, const aclprofSubscribeConfig *config);
 /* Returns when every record that was made has been written: never, when nobody reads. 100011: not subscribed, or unloaded already, or
  * on a device that went off and on again while another stayed on; then nothing changes. */
 aclError aclprofModelUnSubscribe(uint32_t modelId);
 
-/* The getters read `info`, which holds `len` bytes of records as they came from the pipe. All but GetOpFlag first verify every record in it:
- * one corrupt record, or a length that is no multiple of the record's, and they answer 100000, respectively 0 (times) and 100000 (model id). */
+/* The getters read `info`, which holds `len` bytes of records as they came from the pipe. All but GetOpFlag first verify every record in
+ * it: one corrupt record, a length that is no multiple of the record's, or an index beyond the last record, and they answer 100000 (times:
+ * 0; the model id: 100000 too). An index of millions crashes. */
 aclError aclprofGetOpDescSize(size_t *size);
 aclError aclprofGetOpNum(const void *info, size_t len, uint32_t *number);
 /* Lengths count the final NUL. */
@@ -102,8 +103,8 @@ aclError aclprofFinalize(void);
 /* `config` has 1 to 256 bytes; types are 1 (storage limit, "100MB" and so on) to 10; 100010: a value that the type doesn't take. */
 aclError aclprofSetConfig(int type, const char *config, size_t length);
 /* NULL for devices that don't exist or are named twice, for unknown metrics and for events that aren't NULL. */
-aclprofConfig *aclprofCreateConfig(uint32_t *deviceIds, uint32_t deviceNums, aclprofAicoreMetrics metrics, const aclprofAicoreEvents *events,
-                                   uint64_t dataTypes);
+aclprofConfig *aclprofCreateConfig(uint32_t *deviceIds, uint32_t deviceNums, aclprofAicoreMetrics metrics,
+                                   const aclprofAicoreEvents *events, uint64_t dataTypes);
 aclError aclprofDestroyConfig(const aclprofConfig *config);
 /* 200007: data types that don't exist. After a Start that failed, or an aclprofFinalize without Stop, Start does nothing until Stop is
  * called. Stop wants the data types of Start (else 100010). Outside aclprofInit to aclprofFinalize both do nothing. */
