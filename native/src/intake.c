@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "descriptor.h"
+#include "own_table.h"
 
 #define INLETS_MAX 128u
 #define RECORDS_PER_CLOCK 256u         /* a batch's clock is read again after so many */
@@ -303,7 +303,7 @@ int intake_open(struct intake *intake, int wake_fd) {
     if (epoll_fd < 0) {
         return OPSTREAM_E_SYSTEM;
     }
-    intake->epoll_fd = descriptor_raise(epoll_fd);
+    intake->epoll_fd = own_table_raise(epoll_fd, wake_fd);
     struct epoll_event event = {.events = EPOLLIN};
     return epoll_ctl(intake->epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) == 0 ? OPSTREAM_OK : OPSTREAM_E_SYSTEM;
 }

@@ -1,6 +1,7 @@
 #include "own_table.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+
+#define NUMBERS_ABOVE 128              /* more descriptors than the engine ever has in the process's table */
 
 static int compare(const void *a, const void *b) {
     int left = *(const int *)a, right = *(const int *)b;
@@ -58,4 +61,13 @@ bool own_table_enter(int *kept, size_t kept_count) {
         close_listed(kept, kept_count);
     }
     return true;
+}
+
+int own_table_raise(int fd, int base) {
+    int raised = fcntl(fd, F_DUPFD_CLOEXEC, base + NUMBERS_ABOVE);
+    if (raised < 0) {
+        return fd;
+    }
+    close(fd);
+    return raised;
 }

@@ -54,7 +54,7 @@ static void obey(struct reader *reader) {
             intake_set_decoder(reader->intake, order.decoder, order.record_bytes);
         }
         if (order.inlet != NULL) {
-            order.inlet->fd = descriptor_raise(fd);
+            order.inlet->fd = own_table_raise(fd, reader->channel.reader_fd);
             intake_add(reader->intake, order.inlet);
         } else {
             intake_flush(reader->intake);
@@ -100,6 +100,7 @@ static void *reader_main(void *context) {
     use_all_processors();
     int kept[] = {reader->channel.reader_fd, reader->segment_fd};
     reader->own_table = own_table_enter(kept, sizeof kept / sizeof *kept);
+    reader->channel.reader_fd = own_table_raise(reader->channel.reader_fd, reader->channel.reader_fd);
     reader->start_status = intake_open(reader->intake, reader->channel.reader_fd);
     int status = reader->start_status;
     sem_post(&reader->started);
