@@ -11,9 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -23,14 +21,13 @@ from types import TracebackType
 from typing import Self
 
 from opstreamd import claim, configfile, log
-from opstreamd.assignment import Assignment, Exit, assignments, claims_folder
+from opstreamd.assignment import Assignment, assignments, claims_folder
 from opstreamd.backoff import Backoff
 from opstreamd.config import Config
+from opstreamd.process import Process
 
 _log = logging.getLogger("opstreamd.hosted")
 
-_GRACE_SECONDS = 10.0
-"""What a worker gets to end in good order."""
 _SETTLE_SECONDS = 0.05
 _SETTLE_TRIES = 20
 """A worker writes its claim's record right after it has taken it."""
@@ -59,68 +56,6 @@ def standings(config: Config) -> list[Standing]:
     return found
 
 
-class Process:
-    """A worker's process, of this supervisor or of another one."""
-
-    def __init__(self, pidfd: int, pid: int, child: subprocess.Popen[bytes] | None = None) -> None:
-        self.pid = pid
-        self._pidfd = pidfd
-        self._child = child
-        self._ended = asyncio.Event()
-        asyncio.get_running_loop().add_reader(pidfd, self._end)
-
-    @classmethod
-    def spawn(cls, command: Sequence[str]) -> Self:
-        # Not asyncio's: its watcher would reap the child behind the pidfd's back.
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-        return cls(os.pidfd_open(child.pid), child.pid, child)
-
-    @classmethod
-    def holder(cls, path: Path) -> Self | None:
-        """The process that holds a claim."""
-        pid = claim.look(path).holder
-        if pid == 0:
-            return None
-        try:
-            pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return None
-        if claim.look(path).holder != pid:  # it ended, and its number may be another's
-            os.close(pidfd)
-            return None
-        return cls(pidfd, pid)
-
-    async def wait(self) -> str:
-        """Waits for its end; answers how it ended: a signal's name, an exit status, or "" when nobody told us."""
-        await self._ended.wait()
-        if self._child is None:
-            return ""
-        return _ending(self._child.wait())
-
-    async def end(self) -> None:
-        """Asks it to end, and kills it when it does not."""
-        self._signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(_GRACE_SECONDS):
-                await self._ended.wait()
-        except TimeoutError:
-            _log.warning("hosted worker killed: it did not end", extra=log.fields(pid=self.pid))
-            self._signal(signal.SIGKILL)
-        await self.wait()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if not self._ended.is_set():
-            try:
-                signal.pidfd_send_signal(self._pidfd, number)
-            except ProcessLookupError:
-                return
-
-    def _end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        self._ended.set()
-
-
 class Supervisor:
     """Keeps one worker for each hosted model running while its context lasts, and ends them all with it."""
 
@@ -133,10 +68,10 @@ class Supervisor:
 
     async def __aenter__(self) -> Self:
         folder = claims_folder(self._state_directory)
-        folder.mkdir(parents=True, exist_ok=True)
+        if self._assignments:
+            folder.mkdir(parents=True, exist_ok=True)
         configured = {self._path(assignment) for assignment in self._assignments}
-        strays = [Process.holder(path) for path in folder.glob("*.claim") if path not in configured]
-        await _end_all(stray for stray in strays if stray is not None)
+        await _end_all(_holders(path for path in folder.glob("*.claim") if path not in configured))
         self._tasks = [asyncio.create_task(self._keep(assignment)) for assignment in self._assignments]
         return self
 
@@ -148,8 +83,8 @@ class Supervisor:
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
         # A worker that there was no time to adopt is ended as well.
         pids = {process.pid for process in self._processes.values()}
-        found = [Process.holder(self._path(assignment)) for assignment in self._assignments]
-        await _end_all([*self._processes.values(), *(each for each in found if each and each.pid not in pids)])
+        others = _holders(self._path(assignment) for assignment in self._assignments)
+        await _end_all([*self._processes.values(), *(other for other in others if other.pid not in pids)])
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -219,17 +154,24 @@ def _fields(assignment: Assignment) -> dict[str, object]:
     return {"model": assignment.name, "device": assignment.device}
 
 
+def _holders(paths: Iterable[Path]) -> list[Process]:
+    """The workers that hold these claims; what can't be told of one hides none of the others."""
+    found = []
+    for path in paths:
+        try:
+            process = Process.holder(path)
+        except OSError as error:
+            _log.error("claim not readable", extra=log.fields(path=path, reason=error.strerror))
+        else:
+            found += [process] if process is not None else []
+    return found
+
+
 async def _end_all(processes: Iterable[Process]) -> None:
     """Ends them side by side; one that can't be signalled (somebody else's) keeps none of the others alive."""
     for result in await asyncio.gather(*(process.end() for process in processes), return_exceptions=True):
         if isinstance(result, OSError):
             _log.error("hosted worker not ended", extra=log.fields(reason=result.strerror))
-
-
-def _ending(status: int) -> str:
-    if status < 0:
-        return "signal " + next((known.name for known in signal.Signals if known == -status), str(-status))
-    return f"exit status {status}" + "".join(f" ({known.name.lower()})" for known in Exit if known == status)
 
 
 async def supervise(config: Config, *, log_level: str, log_format: log.Format) -> None:

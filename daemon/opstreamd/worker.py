@@ -205,11 +205,11 @@ def main() -> int:
     options = parser.parse_args()
     log.set_up(options.log_level, options.log_format)
     assignment: Assignment = options.assignment
-    claim = Claim.take(assignment.claim_path(options.state_directory), assignment.digest)
-    if claim is None:
-        _log.info("another worker has the model", extra=log.fields(model=assignment.name, device=assignment.device))
-        return Exit.TAKEN
     with ending_signals() as signal_fd:
+        claim = Claim.take(assignment.claim_path(options.state_directory), assignment.digest)
+        if claim is None:
+            _log.info("another worker has the model", extra=log.fields(model=assignment.name, device=assignment.device))
+            return Exit.TAKEN
         return Worker(assignment, claim, signal_fd).run()
 
 

@@ -195,11 +195,41 @@ def test_a_worker_of_a_model_that_is_no_longer_configured_is_ended(place: Place)
     run(test())
 
 
+def test_a_worker_that_does_not_end_is_killed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opstreamd.process.GRACE_SECONDS", 0.1)
+
+    async def test() -> None:
+        async with place.supervised() as pid:
+            os.kill(pid, signal.SIGSTOP)
+        sight = place.look()
+        assert sight.holder == 0
+        assert sight.record is not None
+        assert sight.record.condition == Condition.RUNNING
+
+    run(test())
+
+
+def test_without_models_nothing_is_written(place: Place) -> None:
+    place.config = dataclasses.replace(place.config, hosted=Hosted())
+
+    async def test() -> None:
+        async with Supervisor(place.config):
+            assert os.listdir(place.config.state.directory) == []
+
+    run(test())
+
+
 def test_a_claim_that_cannot_be_read_is_nobodys(place: Place) -> None:
     path = place.assignment.claim_path(place.config.state.directory)
     path.parent.mkdir()
     path.symlink_to("elsewhere")
     assert place.standing == Standing("canary", 0, up=False, restarts=0)
+
+    async def test() -> None:
+        async with Supervisor(place.config):
+            pass
+
+    run(test())
     path.unlink()
 
 
