@@ -18,6 +18,8 @@ from opstreamd._native import ffi, lib
 
 MESSAGE_BYTES: int = lib.OPSTREAM_MESSAGE_BYTES
 PROTOCOL_VERSION: int = lib.OPSTREAM_PROTOCOL_VERSION
+CELLS: int = lib.OPSTREAM_CELLS
+"""Counts in a histogram."""
 NOBODY = 0xFFFFFFFF
 """As `daemon_uid`: obey nobody besides root and the own uid."""
 
@@ -235,10 +237,10 @@ class View:
 
     def delay(self) -> tuple[list[int], int]:
         """Counts by cell, and the sum in nanoseconds, of the delay from an operator's end to its being counted."""
-        cells = ffi.new("uint64_t[]", lib.OPSTREAM_CELLS)
+        cells = ffi.new("uint64_t[]", CELLS)
         total = ffi.new("uint64_t *")
         _check(lib.opstream_view_delay(self._handle, cells, total))
-        return ffi.unpack(cells, lib.OPSTREAM_CELLS), total[0]
+        return ffi.unpack(cells, CELLS), total[0]
 
 
 class Exposition:

@@ -67,7 +67,8 @@ if int(sys.argv[4]):
     os.setuid(int(sys.argv[4]))
 peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 peer.connect(sys.argv[1])
-peer.sendmsg([bytes.fromhex(sys.argv[2])], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [int(sys.argv[3])]))])
+fds = array.array("i", [int(sys.argv[3])])
+peer.sendmsg([bytes.fromhex(sys.argv[2])], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
 answer = peer.recv(256)
 if "child" in sys.argv[5:] and os.fork() == 0:
     os.setsid()
@@ -614,17 +615,20 @@ async def test_five_hundred_connections_come_and_go() -> None:
 # ---- the socket's file -----------------------------------------------------------------------------------------------
 
 
-@on_loop
-async def test_a_dead_daemons_socket_is_replaced() -> None:
+def test_a_dead_daemons_socket_is_replaced() -> None:
+    @on_loop
+    async def scenario() -> None:
+        them = Publishers(config)
+        them.open()
+        await check_alive(them, config)
+        them.close()
+
     with configuration() as config:
         path = Path(config.agent.socket)
         path.parent.mkdir(parents=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as dead:
             dead.bind(str(path))
-        them = Publishers(config)
-        them.open()
-        await check_alive(them, config)
-        them.close()
+        scenario()
         assert not path.exists()
 
 
@@ -636,21 +640,24 @@ async def test_a_living_daemons_socket_is_left_alone() -> None:
         await check_alive(them, config)
 
 
-@on_loop
-async def test_a_file_that_is_no_socket_is_left_alone() -> None:
+def test_a_file_that_is_no_socket_is_left_alone() -> None:
+    @on_loop
+    async def scenario() -> None:
+        with pytest.raises(FileExistsError):
+            Publishers(config).open()
+
     with configuration() as config:
         path = Path(config.agent.socket)
         path.parent.mkdir(parents=True)
         path.write_text("precious")
-        with pytest.raises(FileExistsError):
-            Publishers(config).open()
+        scenario()
         assert path.read_text() == "precious"
 
 
 @on_loop
 async def test_the_socket_of_a_later_daemon_is_not_removed() -> None:
     async with listening() as (them, config):
-        Path(config.agent.socket).unlink()
+        os.unlink(config.agent.socket)
         later = Publishers(config)
         later.open()
         them.close()
