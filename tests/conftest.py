@@ -23,11 +23,8 @@ def _sources() -> list[Recipe | Path]:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    site = Site()
-    try:
+    with Site() as site:
         yield site
-    finally:
-        site.close()
 
 
 @pytest.fixture(params=_sources(), ids=lambda source: source.name)

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from journal import Journal
 from opstreamd.engine import Counters, EngineError, Exposition, View
@@ -269,7 +269,10 @@ class Site:
         os.kill(pid, signal.SIGKILL)
         until(lambda: pid not in self.processes(), f"death of {pid}")
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for process in self.started:
             process.kill()
         for pid in self.processes():

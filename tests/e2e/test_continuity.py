@@ -1,4 +1,4 @@
-"""Whoever is killed, restarted or late: nothing is lost and no counter goes back (scrapes.Watch checks it each time)."""
+"""Whoever is killed, restarted or late: nothing is lost and no counter goes back (scrapes.Watch checks it always)."""
 
 import signal
 
@@ -47,17 +47,17 @@ def test_workers_that_were_there_before_the_daemon(site: Site, summary: Profile)
 
 @pytest.mark.parametrize("supervise", [False, True], ids=["hosted apart", "hosted by serve"])
 def test_daemon_killed_in_the_middle(site: Site, summary: Profile, supervise: bool) -> None:
-    site.configure(Model("surviving", summary.path, executions=400, interval="10ms"), hosted={"supervise": supervise})
+    site.configure(Model("surviving", summary.path, executions=300, interval="10ms"), hosted={"supervise": supervise})
     if not supervise:
         site.hosted()
     daemon = site.serve()
-    for so_far in (50, 150, 250):
+    for so_far in (50, 150):
         daemon.until(executed(so_far), f"{so_far} executions")
         daemon.kill()
         daemon = site.serve()
-    scrape = daemon.until(executed(400), "all executions")
-    assert_replayed(scrape, summary, 400, model="surviving")
-    assert_nothing_lost(scrape, 400 * (len(summary.runs) + 1))
+    scrape = daemon.until(executed(300), "all executions")
+    assert_replayed(scrape, summary, 300, model="surviving")
+    assert_nothing_lost(scrape, 300 * (len(summary.runs) + 1))
     assert len(site.segments()) == 1, "a worker was not adopted"
 
 
@@ -76,18 +76,19 @@ def test_worker_killed_in_the_middle(site: Site, steady: Profile) -> None:
     assert_whole_runs(last, steady)
     counters = segment.counters()
     assert counters.records_read == counters.records_recorded + counters.records_interrupted
-    assert counters.records_read <= site.journal.read()["records_written"]
+    # The simulator was killed too: maybe between writing a record and saying so.
+    assert counters.records_read <= site.journal.read()["records_written"] + 1
 
 
 def test_killed_worker_is_replaced_and_its_series_go_on(site: Site, steady: Profile) -> None:
-    site.configure(Model("again", steady.path, executions=300, interval="5ms"))
+    site.configure(Model("again", steady.path, executions=100, interval="5ms"))
     daemon = site.serve()
     daemon.until(executed(20), "20 executions")
     first = site.segment()
     site.kill(first.pid)
     before = executions(first.exposition())
-    scrape = daemon.until(executed(before + 300), "all executions of the second worker")
-    assert executions(scrape) == before + 300
+    scrape = daemon.until(executed(before + 100), "all executions of the second worker")
+    assert executions(scrape) == before + 100
     assert scrape.total("opstreamd_hosted_restarts_total", model="again") == 1
     second = site.segment()
     assert second.pid != first.pid
@@ -98,16 +99,16 @@ def test_killed_worker_is_replaced_and_its_series_go_on(site: Site, steady: Prof
 def test_restarted_publisher_goes_on_where_it_was(site: Site, steady: Profile) -> None:
     site.configure(Model("restarted", steady.path, executions=40), **UNSUPERVISED)
     daemon = site.serve()
-    for times in (40, 80, 120):
+    for times in (40, 80):
         hosted = site.hosted()
         daemon.until(executed(times), f"{times} executions")
         assert hosted.stop() == 0
         until(lambda: not site.segments(), "the worker's end")
     scrape = daemon.until(
-        lambda scrape: scrape.total("opstreamd_publishers", state="departed") == 3, "three departures"
+        lambda scrape: scrape.total("opstreamd_publishers", state="departed") == 2, "both departures"
     )
-    assert_replayed(scrape, steady, 120, model="restarted")
-    assert_nothing_lost(scrape, 120 * (len(steady.runs) + 1))
+    assert_replayed(scrape, steady, 80, model="restarted")
+    assert_nothing_lost(scrape, 80 * (len(steady.runs) + 1))
 
 
 def test_series_end_together_when_retention_has_passed(site: Site, summary: Profile) -> None:

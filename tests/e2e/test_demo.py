@@ -28,7 +28,8 @@ GROWING = [name for name, (kind, _) in FAMILIES.items() if kind == "counter" and
 
 
 def test_demo_shows_every_family_and_counters_that_grow(site: Site) -> None:
-    demo = site.start("demo", "--seconds", "20", "--web.listen-address", "127.0.0.1:0")
+    site.simulate(speed=1)
+    demo = site.start("demo", "--seconds", "12", "--web.listen-address", "127.0.0.1:0")
     address = until(lambda: re.search(r"http://[\d.]+:\d+", demo.output.read_text()), "the address")
     assert address
     daemon = Endpoint(address.group(), Watch())

@@ -49,16 +49,16 @@ def test_faults_are_counted_as_injected(site: Site, steady: Profile, faults: lis
     daemon = site.serve()
 
     def settled(scrape: Scrape) -> bool:
+        """Everything was made, written and read."""
         made = site.journal.read()
-        read = scrape.total("opstreamd_records_read_total", app="opstreamd")
+        written = made["records_written"] + made["fault.corrupt"]
         return (
-            made["records_made"] == N * (len(steady.runs) + 1)
-            and read == made["records_written"] + made["fault.corrupt"]
+            made["records_made"] == records == written + made["fault.truncated"]
+            and scrape.total("opstreamd_records_read_total", app="opstreamd") == written
         )
 
-    daemon.until(
-        lambda scrape: scrape.has("opstreamd_records_read_total") and settled(scrape), "all records of all executions"
-    )
+    records = N * (len(steady.runs) + 1)
+    daemon.until(lambda scrape: scrape.has("opstreamd_records_read_total") and settled(scrape), "all records")
     made = site.journal.read()
     for fault in faults:
         kind, _, amount = fault.partition("=")
