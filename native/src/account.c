@@ -16,14 +16,21 @@ struct account {
     struct series_table *series;
     struct holdback *holdback;         /* NULL once it has ended */
     uint64_t now_ns, wall_ns;
+    uint64_t window;                   /* now_ns / WINDOW_NS */
     enum time_unit unit;
-    uint64_t tick_ns;
+    uint64_t tick_ns, last_tick, day_ticks; /* a tick; the last one that a u64 of ns can tell; a day */
     uint32_t latest_row;
     /* Written by the control thread. */
     cell_u64 model_ids[MODELS_CAPACITY]; /* by row: MAPPED | the model's id; 0 = none */
     struct busy *_Atomic busy[MODELS_CAPACITY]; /* NULL: no memory was to be had */
     cell_u64 subscribed_ns;            /* of the first model */
 };
+
+static void set_tick(struct account *account, uint64_t tick_ns) {
+    account->tick_ns = tick_ns;
+    account->last_tick = UINT64_MAX / tick_ns;
+    account->day_ticks = DAY_NS / tick_ns;
+}
 
 static bool have_busy(struct account *account, uint32_t row) {
     struct busy *busy = NULL;
@@ -41,7 +48,7 @@ int account_new(struct segment_writer *writer, struct account **ret_account) {
     }
     account->writer = writer;
     account->live = &writer->base->counters.live;
-    account->tick_ns = 1;
+    set_tick(account, 1);
     int status = series_table_new(writer, &account->series);
     if (status == OPSTREAM_OK) {
         status = holdback_new(&account->holdback);
@@ -87,12 +94,7 @@ void account_map_model(struct account *account, uint32_t model_id, uint32_t mode
     cell_set(&account->model_ids[model_row], MAPPED | model_id);
 }
 
-/* Records of a model come in rows, so the latest one's row is the likely one. Only row 0 stands for no id. */
-static uint32_t row_of(struct account *account, uint32_t model_id) {
-    uint64_t mapped = MAPPED | model_id;
-    if (cell_get(&account->model_ids[account->latest_row]) == mapped) {
-        return account->latest_row;
-    }
+static __attribute__((noinline)) uint32_t find_row(struct account *account, uint64_t mapped) {
     for (uint32_t row = 1; row < MODELS_CAPACITY; row++) {
         if (cell_get(&account->model_ids[row]) == mapped) {
             account->latest_row = row;
@@ -102,13 +104,18 @@ static uint32_t row_of(struct account *account, uint32_t model_id) {
     return 0;
 }
 
+/* Records of a model come in rows, so the latest one's row is the likely one. Only row 0 stands for no id. */
+static inline uint32_t row_of(struct account *account, uint32_t model_id) {
+    uint64_t mapped = MAPPED | model_id;
+    return cell_get(&account->model_ids[account->latest_row]) == mapped ? account->latest_row : find_row(account, mapped);
+}
+
 void account_clock_init(struct device_clock *ret_clock) {
     *ret_clock = (struct device_clock){.smallest_lag_ns = {INT64_MAX, INT64_MAX}};
 }
 
 /* The device's clock counts from anywhere: the fastest record of the last minute is taken for one that needed no time. */
-static int64_t align(struct device_clock *clock, int64_t lag_ns, uint64_t arrival_ns) {
-    uint64_t window = arrival_ns / WINDOW_NS;
+static inline int64_t align(struct device_clock *clock, int64_t lag_ns, uint64_t window) {
     int64_t *smallest_ns = &clock->smallest_lag_ns[window & 1];
     if (window != clock->window) {
         if (window != clock->window + 1) {
@@ -124,8 +131,8 @@ static int64_t align(struct device_clock *clock, int64_t lag_ns, uint64_t arriva
     return earlier_ns < *smallest_ns ? earlier_ns : *smallest_ns;
 }
 
-static void count_delay(struct account *account, struct device_clock *clock, uint64_t end_ns, uint64_t arrival_ns) {
-    int64_t smallest_ns = align(clock, (int64_t)(arrival_ns - end_ns), arrival_ns);
+static inline void count_delay(struct account *account, struct device_clock *clock, uint64_t end_ns, uint64_t arrival_ns) {
+    int64_t smallest_ns = align(clock, (int64_t)(arrival_ns - end_ns), account->window);
     int64_t delay_ns = (int64_t)(account->now_ns - end_ns) - smallest_ns;
     histogram_add(&account->writer->base->delay, delay_ns > 0 ? (uint64_t)delay_ns : 0, account->wall_ns);
 }
@@ -138,8 +145,7 @@ static void count_execution(struct segment_model *model, struct busy *busy, uint
 }
 
 static void count(struct account *account, struct device_clock *clock, const struct operator_run *run, uint32_t row, uint64_t arrival_ns) {
-    uint64_t last_tick = UINT64_MAX / account->tick_ns;
-    if (run->end < run->start || run->end > last_tick || (run->end - run->start) * account->tick_ns > DAY_NS) {
+    if (run->end < run->start || run->end > account->last_tick || run->end - run->start > account->day_ticks) {
         cell_add(&account->live->records_time, 1);
         return;
     }
@@ -178,7 +184,7 @@ void account_release(struct account *account) {
 
 static void decide(struct account *account, enum time_unit unit) {
     account->unit = unit;
-    account->tick_ns = unit == UNIT_MICROSECONDS ? 1000 : 1;
+    set_tick(account, unit == UNIT_MICROSECONDS ? 1000 : 1);
     cell_set(&account->writer->base->counters.time_unit, unit);
     account_release(account);
 }
@@ -193,18 +199,23 @@ static bool hold(struct account *account, struct device_clock *clock, const stru
     return false;
 }
 
+/* Learns from the run. Whether it waits for more to be known. */
+static __attribute__((noinline)) bool wait_for_unit(struct account *account, struct device_clock *clock, const struct operator_run *run, uint32_t row) {
+    if (clock->evidence.first_arrival_ns == 0) {
+        timeunit_init(&clock->evidence, cell_get(&account->subscribed_ns));
+    }
+    enum time_unit unit = timeunit_observe(&clock->evidence, run->start, run->end, account->now_ns);
+    if (unit == UNIT_UNKNOWN) {
+        return hold(account, clock, run, row);
+    }
+    decide(account, unit);
+    return false;
+}
+
 void account_run(struct account *account, struct device_clock *clock, const struct operator_run *run) {
     uint32_t row = row_of(account, run->model_id);
-    if (account->unit == UNIT_UNKNOWN && run->end >= run->start) {
-        if (clock->evidence.first_arrival_ns == 0) {
-            timeunit_init(&clock->evidence, cell_get(&account->subscribed_ns));
-        }
-        enum time_unit unit = timeunit_observe(&clock->evidence, run->start, run->end, account->now_ns);
-        if (unit != UNIT_UNKNOWN) {
-            decide(account, unit);
-        } else if (hold(account, clock, run, row)) {
-            return;
-        }
+    if (account->unit == UNIT_UNKNOWN && run->end >= run->start && wait_for_unit(account, clock, run, row)) {
+        return;
     }
     count(account, clock, run, row, account->now_ns);
 }
@@ -212,6 +223,7 @@ void account_run(struct account *account, struct device_clock *clock, const stru
 void account_set_time(struct account *account, uint64_t now_ns, uint64_t wall_ns) {
     account->now_ns = now_ns;
     account->wall_ns = wall_ns;
+    account->window = now_ns / WINDOW_NS;
     if (account_held(account) > 0 && now_ns >= account_held_until_ns(account)) {
         account_release(account);
     }

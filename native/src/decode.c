@@ -14,9 +14,10 @@
 #define RECORDS_PER_PROOF 1024u
 
 #define LONG_TEXT_BYTES 65536u
+#define CLEAR_BYTES 64u                /* few stores, without a call, clear most strings */
 
 struct text {
-    char *bytes;                       /* LONG_TEXT_BYTES, zero behind `length` */
+    char *bytes;                       /* LONG_TEXT_BYTES + CLEAR_BYTES, zero behind `length` */
     size_t length;
 };
 
@@ -43,8 +44,8 @@ int decoder_new(const struct vendor *vendor, size_t record_bytes, struct decoder
     decoder->vendor = vendor;
     decoder->record_bytes = record_bytes;
     decoder->path = record_bytes == KNOWN_RECORD_BYTES ? PATH_UNDECIDED : PATH_GETTERS;
-    decoder->type.bytes = calloc(1, LONG_TEXT_BYTES);
-    decoder->name.bytes = calloc(1, LONG_TEXT_BYTES);
+    decoder->type.bytes = calloc(1, LONG_TEXT_BYTES + CLEAR_BYTES);
+    decoder->name.bytes = calloc(1, LONG_TEXT_BYTES + CLEAR_BYTES);
     if (decoder->type.bytes == NULL || decoder->name.bytes == NULL) {
         decoder_free(decoder);
         return OPSTREAM_E_MEMORY;
@@ -100,7 +101,7 @@ static bool numbers_equal(const struct numbers *a, const struct numbers *b) {
     return a->model_id == b->model_id && a->start == b->start && a->end == b->end && a->duration == b->duration;
 }
 
-static struct numbers prove(struct decoder *decoder, const uint8_t *record) {
+static __attribute__((noinline)) struct numbers prove(struct decoder *decoder, const uint8_t *record) {
     struct numbers read = numbers_of(record);
     struct numbers asked = numbers_asked(decoder, record);
     decoder->unproved = 0;
@@ -124,16 +125,23 @@ static struct numbers numbers_got(struct decoder *decoder, const uint8_t *record
 }
 
 /* The getter writes the string and the last byte of the buffer, nothing between them: what the string before left has to be cleared. */
-static bool fetch_into(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text, size_t text_bytes) {
-    memset(text->bytes, 0, text->length);
+static inline int ask_text(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text, size_t text_bytes) {
+    char *bytes = text->bytes;
+    for (const char *end = bytes + text->length; bytes < end; bytes += CLEAR_BYTES) {
+        memset(bytes, 0, CLEAR_BYTES);
+    }
     int acl_error = getter(record, decoder->record_bytes, 0, text->bytes, text_bytes);
-    text->length = strnlen(text->bytes, text_bytes - 1);
-    return acl_error == 0;
+    text->length = strlen(text->bytes);
+    return acl_error;
 }
 
 /* A string that is too long for the buffer is refused like anything else, so the second try has room for any. */
-static bool fetch(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text) {
-    return fetch_into(decoder, getter, record, text, DECODE_TEXT_BYTES) || fetch_into(decoder, getter, record, text, LONG_TEXT_BYTES);
+static __attribute__((noinline, cold)) bool fetch_again(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text) {
+    return ask_text(decoder, getter, record, text, LONG_TEXT_BYTES) == 0;
+}
+
+static inline bool fetch(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text) {
+    return ask_text(decoder, getter, record, text, DECODE_TEXT_BYTES) == 0 || fetch_again(decoder, getter, record, text);
 }
 
 static bool text_is(const struct text *text, const char *string, size_t length) {

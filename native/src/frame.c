@@ -60,7 +60,7 @@ static void end_run(struct frame *frame, struct frame_loss *loss) {
 }
 
 /* Moves on to the first good record. false: none is at hand; only bytes that may be the beginning of one stay before `end`. */
-static bool seek_good(struct frame *frame, struct frame_loss *loss) {
+static __attribute__((noinline, cold)) bool seek_good(struct frame *frame, struct frame_loss *loss) {
     for (; frame->end - frame->begin >= frame->record_bytes; frame->begin++, frame->run_bytes++) {
         uint32_t number = 0;
         if (frame->vendor->get_op_num(frame->buffer + frame->begin, frame->record_bytes, &number) == 0) {

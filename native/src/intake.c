@@ -98,11 +98,8 @@ static void commit(struct intake *intake) {
     segment_commit(intake->writer, account_held(intake->account));
 }
 
-static void count_loss(struct intake *intake, struct frame_loss *loss) {
+static __attribute__((noinline)) void count_some_loss(struct intake *intake, struct frame_loss *loss) {
     struct segment_totals *live = &intake->counters->live;
-    if (loss->corrupt_records == 0 && loss->discarded_bytes == 0) {
-        return;
-    }
     cell_add(&intake->counters->bytes_settled, loss->corrupt_records * intake->record_bytes + loss->discarded_bytes);
     cell_add(&live->records_read, loss->corrupt_records);
     cell_add(&live->records_corrupt, loss->corrupt_records);
@@ -110,7 +107,13 @@ static void count_loss(struct intake *intake, struct frame_loss *loss) {
     *loss = (struct frame_loss){0};
 }
 
-static void count_read(struct intake *intake) {
+static inline void count_loss(struct intake *intake, struct frame_loss *loss) {
+    if ((loss->corrupt_records | loss->discarded_bytes) != 0) {
+        count_some_loss(intake, loss);
+    }
+}
+
+static inline void count_read(struct intake *intake) {
     cell_add(&intake->counters->live.records_read, 1);
     cell_add(&intake->counters->bytes_settled, intake->record_bytes);
 }
@@ -159,7 +162,7 @@ static void end_decoding(struct intake *intake) {
     atomic_store_explicit(&intake->decoding, false, memory_order_release);
 }
 
-static void tell_first_record(struct intake *intake) {
+static __attribute__((noinline, cold)) void tell_first_record(struct intake *intake) {
     void (*callback)(void *) = atomic_load_explicit(&intake->first_record, memory_order_acquire);
     intake->first_told = true;
     if (callback != NULL) {
