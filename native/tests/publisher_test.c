@@ -1,11 +1,13 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "tally.h"
@@ -268,6 +270,71 @@ static int test_closed_descriptors(void) {
     return 0;
 }
 
+/* ---- A daemon -------------------------------------------------------------------------------------------------------------------------- */
+
+static struct opstream_message hear(int daemon) {
+    uint8_t bytes[OPSTREAM_MESSAGE_BYTES];
+    struct opstream_message message;
+    CHECK_EQ_INT(recv(daemon, bytes, sizeof bytes, 0), OPSTREAM_MESSAGE_BYTES);
+    CHECK_EQ_INT(opstream_message_parse(bytes, sizeof bytes, &message), 0);
+    return message;
+}
+
+static void say(int daemon, enum opstream_message_type type) {
+    struct opstream_message message = {.version = OPSTREAM_PROTOCOL_VERSION, .type = (uint16_t)type};
+    uint8_t bytes[OPSTREAM_MESSAGE_BYTES];
+    CHECK_EQ_INT(opstream_message_encode(&message, bytes), 0);
+    CHECK(send(daemon, bytes, sizeof bytes, MSG_NOSIGNAL) == sizeof bytes);
+}
+
+/* From the first hello to the goodbye, while models come and go. */
+static int test_daemon(void) {
+    char folder[] = "/tmp/opstream-publisher-XXXXXX";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    CHECK(mkdtemp(folder));
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/agent.sock", folder);
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 4) == 0);
+
+    struct opstream_publisher_config config = plain;
+    config.kind = OPSTREAM_KIND_HOSTED;
+    config.hosted_name = "canary";
+    config.socket_path = address.sun_path;
+    config.library_path = app_library_path();
+    opstream_publisher *publisher;
+    app_start();
+    uint32_t model = app_load(0);
+    CHECK_EQ_INT(opstream_publisher_open(&config, &publisher), 0);
+    int daemon = accept(listener, NULL, NULL);
+    struct opstream_message hello = hear(daemon);
+    CHECK_EQ_INT(hello.type, OPSTREAM_MESSAGE_HELLO);
+    CHECK_EQ_STR(hello.hosted_name, "canary");
+    CHECK_EQ_INT(opstream_publisher_link_state(publisher), OPSTREAM_LINK_DOWN);
+    say(daemon, OPSTREAM_MESSAGE_WELCOME);
+    while (opstream_publisher_link_state(publisher) != OPSTREAM_LINK_UP) {
+        sched_yield();
+    }
+
+    /* Another daemon takes over: it is greeted with the same segment. */
+    subscribe(publisher, model, 0, "model");
+    close(daemon);
+    daemon = accept(listener, NULL, NULL);
+    struct opstream_message again = hear(daemon);
+    CHECK_EQ_INT(again.type, OPSTREAM_MESSAGE_HELLO);
+    CHECK(memcmp(again.uuid, hello.uuid, sizeof hello.uuid) == 0);
+
+    struct pollfd stop = {.fd = opstream_publisher_stop_fd(publisher), .events = POLLIN};
+    CHECK_EQ_INT(poll(&stop, 1, 0), 0);
+    say(daemon, OPSTREAM_MESSAGE_STOP);
+    CHECK_EQ_INT(poll(&stop, 1, -1), 1);
+    unsubscribe(publisher, model);
+    CHECK_EQ_INT(poll(&stop, 1, 0), 1); /* and stays so */
+    opstream_publisher_close(publisher);
+    CHECK_EQ_INT(hear(daemon).type, OPSTREAM_MESSAGE_BYE);
+    CHECK(unlink(address.sun_path) == 0 && rmdir(folder) == 0);
+    return 0;
+}
+
 /* ---- Ends ------------------------------------------------------------------------------------------------------------------------------ */
 
 static opstream_publisher *loaded;
@@ -467,6 +534,7 @@ int main(void) {
     CHECK_EQ_INT(run(test_refused_once), 0);
     CHECK_EQ_INT(run(test_stolen_write_end), 0);
     CHECK_EQ_INT(run(test_closed_descriptors), 0);
+    CHECK_EQ_INT(run(test_daemon), 0);
     CHECK_EQ_INT(run(test_exit_after_publisher), 4);
 #ifndef __SANITIZE_THREAD__ /* once exit() has waited its second, the vendor's destructors and its unsubscribing race: theirs, not ours */
     CHECK_EQ_INT(run(test_exit_under_flood), 5);
