@@ -94,6 +94,10 @@ void channel_wake(struct channel *channel) {
     }
 }
 
+bool channel_has_order(const struct channel *channel) {
+    return atomic_load_explicit(&channel->ordered, memory_order_acquire) != atomic_load_explicit(&channel->done, memory_order_relaxed);
+}
+
 bool channel_next(struct channel *channel, void *ret_order, size_t order_bytes, int *ret_fd) {
     while (channel->reader_fd >= 0) {
         union descriptor_message control;

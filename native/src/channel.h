@@ -27,6 +27,9 @@ int channel_order(struct channel *channel, const void *order, size_t order_bytes
 /* Any thread: makes the reader's end readable, without an order. */
 void channel_wake(struct channel *channel);
 
+/* Reader thread. Whether an order is under way: no system call. */
+bool channel_has_order(const struct channel *channel);
+
 /* Reader thread. The next order, false when there is none; never blocks. reader_fd becomes −1 when the other end is gone. */
 bool channel_next(struct channel *channel, void *ret_order, size_t order_bytes, int *ret_fd);
 void channel_done(struct channel *channel);

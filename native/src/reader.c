@@ -63,17 +63,13 @@ static void obey(struct reader *reader) {
     }
 }
 
-/* Looks whether it is to stop after it has taken the message that wakes it, or it could sleep over it. */
-static bool is_stopped(struct reader *reader) {
-    obey(reader);
-    return atomic_load_explicit(&reader->stopping, memory_order_acquire);
-}
-
+/* Asleep, it is woken by a message, which has to be taken before it is looked whether to stop. Awake, it looks at orders only. */
 static void read_until_stopped(struct reader *reader) {
-    while (!is_stopped(reader)) {
+    while (!atomic_load_explicit(&reader->stopping, memory_order_acquire)) {
         uint64_t nap_ns = intake_take_all(reader->intake);
         if (nap_ns == UINT64_MAX) {
             intake_wait(reader->intake, reader->channel.reader_fd >= 0 ? SLEEP_MAX_NS : SLEEP_MAX_UNREACHABLE_NS);
+            obey(reader);
             continue;
         }
         if (intake_under_pressure(reader->intake) && !atomic_exchange(&reader->pressure, true)) {
@@ -81,6 +77,9 @@ static void read_until_stopped(struct reader *reader) {
         }
         if (nap_ns > 0) {
             nap(nap_ns);
+        }
+        if (channel_has_order(&reader->channel)) {
+            obey(reader);
         }
     }
     intake_flush(reader->intake);
