@@ -115,8 +115,12 @@ static void execute(opstream_model *model) {
 
 /* Everything that was executed is in the segment. */
 static void settle(uint64_t records) {
-    while (counters().records_read < records)
+    struct opstream_counters now;
+    while (now = counters(), now.records_read < records) {
+        if (now.models_paused > 0)
+            bench_fail("keeping up: the pipe stayed over half full and the publisher paused;", 0);
         nanosleep(&(struct timespec){.tv_nsec = SAMPLE_NS}, NULL);
+    }
 }
 
 int main(int argc, char **argv) {
