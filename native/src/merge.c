@@ -230,8 +230,12 @@ static void add_series(struct merged_series *to, const struct view_series *from)
     to->created_wall_ns = earliest(to->created_wall_ns, from->created_wall_ns);
     to->sum_ns += from->sum_ns;
     to->longest_ns = latest(to->longest_ns, from->longest_ns);
-    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++)
+    uint64_t count = 0;
+    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++) {
         to->cells[cell] += from->cells[cell];
+        count += from->cells[cell];
+    }
+    to->count += count;
 }
 
 /* Where each row of a view goes to. */

@@ -28,7 +28,7 @@ struct merged_series {
     const char *name;                  /* as type */
     uint32_t name_length;
     uint64_t created_wall_ns;          /* 0: nothing of it has been added yet */
-    uint64_t sum_ns, longest_ns;
+    uint64_t count, sum_ns, longest_ns; /* count: the sum of the cells */
     uint64_t cells[OPSTREAM_CELLS];
 };
 

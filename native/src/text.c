@@ -1,6 +1,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "label.h"
 #include "merge.h"
@@ -11,6 +12,7 @@ static const char *const bound_texts[OPSTREAM_CLASSIC_BOUNDS] = {
     "0.005", "0.01",  "0.02",  "0.05",  "0.1",   "0.2",   "0.5",   "1.0",   "2.0",   "5.0",    "10.0",   "20.0",   "50.0",  "100.0"};
 
 #define TEXT_BYTES_FIRST ((size_t)256 << 10)
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define NUMBER_BYTES_MAX 32u           /* 20 digits, a point and a zero are the longest */
 
 /* ---- Writing ----
@@ -32,6 +34,11 @@ static bool reserve(struct out *out, size_t bytes) {
         return false;
     out->bytes = larger;
     out->capacity = capacity;
+    /* A large text is written once into fresh memory: in small pages that takes longer than composing it. */
+    if (capacity >= HUGE_PAGE_BYTES) {
+        char *first = (char *)(((uintptr_t)larger + HUGE_PAGE_BYTES - 1) & ~(uintptr_t)(HUGE_PAGE_BYTES - 1));
+        madvise(first, (size_t)(larger + capacity - first) & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
+    }
     return true;
 }
 
@@ -73,27 +80,28 @@ static void put_seconds(struct out *out, uint64_t ns) {
     put(out, digits, length);
 }
 
-static void put_escaped(struct out *out, const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        if (c == '\\' || c == '"' || c == '\n') {
-            out->bytes[out->length++] = '\\';
-            c = c == '\n' ? 'n' : c;
-        }
-        out->bytes[out->length++] = c;
+static void put_escaped(struct out *out, const char *text) {
+    for (;;) {
+        size_t plain = strcspn(text, "\\\"\n");
+        put(out, text, plain);
+        text += plain;
+        if (!*text)
+            return;
+        put(out, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : "\\\\", 2);
+        text++;
     }
 }
 
 /* A name that may be too long for a label; `max` bytes count before escaping. */
 static void put_name(struct out *out, const char *text, size_t length, uint32_t max) {
-    char cut[3 * STRING_BYTES_MAX];
+    char cut[3 * STRING_BYTES_MAX + 1];
     if (max < LABEL_HASH_DIGITS)
         max = LABEL_HASH_DIGITS;
-    if (length <= max) {
-        put_escaped(out, text, length);
-        return;
+    if (length > max) {
+        cut[label_cut(text, length, max, cut)] = '\0';
+        text = cut;
     }
-    put_escaped(out, cut, label_cut(text, length, max, cut));
+    put_escaped(out, text);
 }
 
 /* ---- Labels ---- */
@@ -115,14 +123,14 @@ static bool set_model(struct labels *labels, const struct merged_model *model) {
         if (!reserve(out, 2 * (app + name) + 64))
             return false;
         put_text(out, "app=\"");
-        put_escaped(out, model->app, app);
+        put_escaped(out, model->app);
         put_text(out, "\",device=\"");
         if (model->device == DEVICE_OTHER)
             put_text(out, "(other)");
         else
             put_number(out, model->device);
         put_text(out, "\",model=\"");
-        put_escaped(out, model->name, name);
+        put_escaped(out, model->name);
         put_text(out, "\"");
         labels->model = model;
         labels->model_length = out->length;
@@ -199,44 +207,39 @@ static bool put_sample(struct out *out, const char *name, const struct labels *l
     return true;
 }
 
-/* Buckets' lines begin alike: the first one is copied. */
+/* Begins a bucket's line: all of a histogram begin alike, so each but the first is a copy. */
+static void put_bucket(struct out *out, size_t begin, size_t begin_length, const char *bound, uint64_t count) {
+    put(out, out->bytes + begin, begin_length);
+    put_text(out, bound);
+    put(out, "\"} ", 3);
+    put_number(out, count);
+    put(out, "\n", 1);
+}
+
 static bool put_histogram(struct out *out, const char *name, const struct labels *labels, const uint64_t *cells, uint64_t sum_ns, uint32_t shown) {
-    size_t name_length = strlen(name), begin_length = name_length + labels->out.length + 16;
-    if (!reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 3) * (begin_length + NUMBER_BYTES_MAX + 16)))
+    size_t name_length = strlen(name), line_bytes = name_length + labels->out.length + NUMBER_BYTES_MAX + 32;
+    if (!reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 4) * line_bytes))
         return false;
-    size_t begin = out->length;
-    put(out, name, name_length);
-    put_text(out, "_bucket{");
-    put(out, labels->out.bytes, labels->out.length);
-    put_text(out, ",le=\"");
-    begin_length = out->length - begin;
-    out->length = begin;
+    /* The beginning stands behind the room that the lines can take at most. */
+    struct out begin = {out->bytes, out->length + (OPSTREAM_CLASSIC_BOUNDS + 3) * line_bytes, out->capacity};
+    size_t begin_at = begin.length;
+    put(&begin, name, name_length);
+    put(&begin, "_bucket{", 8);
+    put(&begin, labels->out.bytes, labels->out.length);
+    put(&begin, ",le=\"", 5);
+    size_t begin_length = begin.length - begin_at;
 
     uint64_t count = 0;
     uint32_t cell = 0;
     for (uint32_t i = 0; i < OPSTREAM_CLASSIC_BOUNDS; i++) {
         for (uint32_t end = opstream_classic_cell(i); cell <= end; cell++)
             count += cells[cell];
-        if (!(shown >> i & 1))
-            continue;
-        if (out->length != begin)
-            put(out, out->bytes + begin, begin_length);
-        else
-            out->length += begin_length;
-        put_text(out, bound_texts[i]);
-        put(out, "\"} ", 3);
-        put_number(out, count);
-        put(out, "\n", 1);
+        if (shown >> i & 1)
+            put_bucket(out, begin_at, begin_length, bound_texts[i], count);
     }
     for (; cell < OPSTREAM_CELLS; cell++)
         count += cells[cell];
-    if (out->length != begin)
-        put(out, out->bytes + begin, begin_length);
-    else
-        out->length += begin_length;
-    put_text(out, "+Inf\"} ");
-    put_number(out, count);
-    put(out, "\n", 1);
+    put_bucket(out, begin_at, begin_length, "+Inf", count);
 
     put(out, name, name_length);
     put_text(out, "_sum{");
@@ -275,10 +278,7 @@ static bool put_types(struct out *out, struct labels *labels, const opstream_exp
 }
 
 static void put_executions(struct out *out, const struct merged_series *series) {
-    uint64_t count = 0;
-    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++)
-        count += series->cells[cell];
-    put_number(out, count);
+    put_number(out, series->count);
 }
 
 static void put_sum(struct out *out, const struct merged_series *series) {
