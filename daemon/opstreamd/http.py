@@ -29,7 +29,6 @@ DOWNLOAD_SECONDS = 60.0
 """A body that isn't taken by then is cut off."""
 GRACE_SECONDS = 15.0
 """How long a stopping daemon lets downloads finish."""
-HEADERS_MAX = 64
 REQUEST_BODY_BYTES_MAX = 4096
 
 _HEADERS = {
@@ -58,7 +57,6 @@ class Http:
             app,
             access_log=None,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            max_headers=HEADERS_MAX,
             shutdown_timeout=GRACE_SECONDS,
         )
         self.addresses: list[Address] = []

@@ -53,8 +53,6 @@ class Publisher:
     uuid: bytes
     peer: Peer
     kind: Kind
-    hosted_name: str
-    config_digest: str
     view: View
     app: str
     labels: str
@@ -99,9 +97,6 @@ class Publishers:
         self._loop = asyncio.get_running_loop()
         self._socket.open()
 
-    def stop_accepting(self) -> None:
-        self._socket.close()
-
     def close(self) -> None:
         """Ends all connections and forgets all publishers, which go on without the daemon."""
         self._socket.close()
@@ -131,7 +126,7 @@ class Publishers:
 
     def _accept(self, accepted: socket.socket) -> None:
         uid, _ = credentials(accepted)
-        connection = Connection(accepted, self._on_packet, self._on_end)
+        connection = Connection(accepted, self._on_packet, self._drop)
         session = _Session(uid, self._loop.call_later(HELLO_SECONDS, self._on_silence, connection))
         self._connections[connection] = session
         if sum(1 for other in self._connections.values() if other.uid == uid) > self._limits.connections_per_uid:
@@ -158,9 +153,6 @@ class Publishers:
         text = f"no hello within {HELLO_SECONDS:.0f} s"
         self._refused(Refusal("silent", Status.STATE, text), self._connections[connection].uid, connection)
 
-    def _on_end(self, connection: Connection) -> None:
-        self._drop(connection)
-
     def _refused(self, refusal: Refusal, uid: int, connection: Connection | None) -> None:
         self.refusals[refusal.reason] += 1
         log.warning("publisher refused", extra=fields(reason=refusal.reason, uid=uid, text=str(refusal)))
@@ -169,7 +161,7 @@ class Publishers:
             self._drop(connection)
 
     def _drop(self, connection: Connection) -> None:
-        """Whatever the reason, its publisher keeps what it has counted."""
+        """Also when the peer has ended it. Whatever the reason, its publisher keeps what it has counted."""
         session = self._connections.pop(connection)
         session.hello_timer.cancel()
         connection.close()
@@ -246,8 +238,6 @@ class Publishers:
             uuid=hello.uuid,
             peer=peer,
             kind=kind,
-            hosted_name=hello.hosted_name,
-            config_digest=hello.config_digest,
             view=view,
             app=self._names.claim(view.info.app, peer, hosted=kind is Kind.HOSTED),
             labels=extra_labels(view.info.labels, self._allow_labels),

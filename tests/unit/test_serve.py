@@ -42,13 +42,19 @@ class Daemon:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self.addresses: list[str] = []
-        while (record := self.record())["msg"] != "started":
-            self.addresses += [record["address"]] * (record["msg"] == "listening")
+        while (record := self.record())["msg"] == "listening":
+            self.addresses.append(record["address"])
+        assert record["msg"] == "started"
 
     def record(self) -> dict[str, str]:
         """The next record of its log."""
         assert self.process.stderr is not None
         record: dict[str, str] = json.loads(self.process.stderr.readline())
+        return record
+
+    def said(self, message: str) -> dict[str, str]:
+        while (record := self.record())["msg"] != message:
+            pass
         return record
 
     def get(self, path: str) -> http.client.HTTPResponse:
@@ -78,6 +84,22 @@ def test_it_serves_and_ends_in_good_order(folder: Path, number: signal.Signals) 
         assert running.record()["msg"] == "stopped"
         assert running.process.wait() == 0
         assert not (folder / "publish" / "agent.sock").exists()
+
+
+def test_a_second_signal_ends_it_at_once(folder: Path) -> None:
+    configuration = folder / "opstreamd.toml"
+    configuration.write_text('[acl]\nsimulator = true\n[[hosted.models]]\nname = "stuck"\nmodel = "resnet50"\n')
+    with daemon(folder, "--config.file", str(configuration)) as running:
+        worker = int(running.said("hosted worker started")["pid"])
+        try:
+            # A worker that doesn't end when it is told to is what a stopping daemon waits for.
+            os.kill(worker, signal.SIGSTOP)
+            running.process.send_signal(signal.SIGTERM)
+            running.said("stopping")
+            running.process.send_signal(signal.SIGTERM)
+            assert running.process.wait() == 128 + signal.SIGTERM
+        finally:
+            os.kill(worker, signal.SIGKILL)
 
 
 def test_a_killed_daemons_successor_starts(folder: Path) -> None:
