@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from segments import SEALS, Peer, Segment, configuration, on_loop
+
 from opstreamd import collector as collector_module
 from opstreamd.collector import SETTLE_SECONDS, Collector, NotReady
 from opstreamd.config import Config, State
 from opstreamd.durations import Duration
 from opstreamd.publishers import Publishers
-from prometheus_client.parser import text_string_to_metric_families
-from segments import SEALS, Peer, Segment, configuration, on_loop
 
 Samples = dict[str, dict[frozenset[tuple[str, str]], float]]
 

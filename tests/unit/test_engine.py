@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from segments import MAX_BYTES, Segment
+
 from opstreamd import engine
 from opstreamd._native import lib
 from opstreamd.config import BOUNDS_NS
 from opstreamd.engine import EngineError, Exposition, Kind, Message, MessageType, Publisher, Status, View
-from segments import MAX_BYTES, Segment
 
 
 def test_statuses_have_names() -> None:

@@ -11,13 +11,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+from segments import Peer, Segment, configuration, on_loop
+
 from opstreamd import http as http_module
 from opstreamd.collector import SETTLE_SECONDS, Collector
 from opstreamd.config import Web
 from opstreamd.http import Http, accepts_gzip
 from opstreamd.keys import Address
 from opstreamd.publishers import Publishers
-from segments import Peer, Segment, configuration, on_loop
 
 LOOPBACK = Address("127.0.0.1", 0)
 LOOPBACK_ONLY = Web(listen_address=(LOOPBACK,))

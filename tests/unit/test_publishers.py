@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from segments import SEALS, Peer, Segment, configuration, on_loop
+
 from opstreamd import agent_socket, publishers
 from opstreamd.config import Agent, Config, Limits, State
 from opstreamd.durations import Duration
 from opstreamd.engine import Kind, Message, MessageType, Status
 from opstreamd.publishers import Publishers
-from segments import SEALS, Peer, Segment, configuration, on_loop
 
 NOBODY = 65534
 

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
 from opstreamd.engine import CELLS, CLASSIC_BOUNDS_NS, Counters
 from opstreamd.hosted import Standing
 from opstreamd.selfmetrics import Reading, SelfMetrics, Snapshot
-from prometheus_client.parser import text_string_to_metric_families
 
 COUNTERS = Counters(
     records_read=110,

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import opstreamd
 import pytest
+
+import opstreamd
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 COMMAND = [sys.executable, "-m", "opstreamd"]
