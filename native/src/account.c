@@ -200,7 +200,8 @@ static bool hold(struct account *account, struct device_clock *clock, const stru
 }
 
 /* Learns from the run. Whether it waits for more to be known. */
-static __attribute__((noinline)) bool wait_for_unit(struct account *account, struct device_clock *clock, const struct operator_run *run, uint32_t row) {
+static __attribute__((noinline)) bool wait_for_unit(struct account *account, struct device_clock *clock, const struct operator_run *run,
+                                                    uint32_t row) {
     if (clock->evidence.first_arrival_ns == 0) {
         timeunit_init(&clock->evidence, cell_get(&account->subscribed_ns));
     }

@@ -1,4 +1,5 @@
-/* account.h: from an operator's run to the segment: its model's row, its time in nanoseconds, and every count that it changes. Reader thread, where not told otherwise. */
+/* account.h: from an operator's run to the segment: its model's row, its time in nanoseconds, and every count that it changes. Reader
+ * thread, where not told otherwise. */
 #ifndef OPSTREAM_ACCOUNT_H
 #define OPSTREAM_ACCOUNT_H
 

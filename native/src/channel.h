@@ -1,6 +1,7 @@
 /* channel.h: orders from the control thread to the reader thread, with a descriptor where one goes along, and a bell for the way back.
  *
- * A socket pair of which each thread has one end in its own table. The control thread's end is in the application's table, so it is looked at before each use; when it is gone, orders fail. */
+ * A socket pair of which each thread has one end in its own table. The control thread's end is in the application's table, so it is looked
+ * at before each use; when it is gone, orders fail. */
 #ifndef OPSTREAM_CHANNEL_H
 #define OPSTREAM_CHANNEL_H
 
@@ -21,7 +22,8 @@ int channel_open(struct channel *ret_channel);
 void channel_close_control(struct channel *channel);
 void channel_close_reader(struct channel *channel);
 
-/* Control thread: sends an order (and descriptor, when it isn't −1) and waits until it is done. OPSTREAM_E_BUSY: not done in time, but it will be; OPSTREAM_E_SYSTEM: it can't be sent. */
+/* Control thread: sends an order (and descriptor, when it isn't −1) and waits until it is done. OPSTREAM_E_BUSY: not done in time, but it
+ * will be; OPSTREAM_E_SYSTEM: it can't be sent. */
 int channel_order(struct channel *channel, const void *order, size_t order_bytes, int fd, uint64_t timeout_ns);
 
 /* Any thread: makes the reader's end readable, without an order. */

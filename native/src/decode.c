@@ -125,7 +125,8 @@ static struct numbers numbers_got(struct decoder *decoder, const uint8_t *record
 }
 
 /* The getter writes the string and the last byte of the buffer, nothing between them: what the string before left has to be cleared. */
-static inline int ask_text(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text, size_t text_bytes) {
+static inline int ask_text(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text,
+                           size_t text_bytes) {
     char *bytes = text->bytes;
     for (const char *end = bytes + text->length; bytes < end; bytes += CLEAR_BYTES) {
         memset(bytes, 0, CLEAR_BYTES);
@@ -136,7 +137,8 @@ static inline int ask_text(const struct decoder *decoder, text_getter *getter, c
 }
 
 /* A string that is too long for the buffer is refused like anything else, so the second try has room for any. */
-static __attribute__((noinline, cold)) bool fetch_again(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text) {
+static __attribute__((noinline, cold)) bool fetch_again(const struct decoder *decoder, text_getter *getter, const uint8_t *record,
+                                                        struct text *text) {
     return ask_text(decoder, getter, record, text, LONG_TEXT_BYTES) == 0;
 }
 

@@ -1,4 +1,5 @@
-/* decode.h: from a record's bytes to an operator's run. One per process, as the proof of the layout is the process's; reader thread only. */
+/* decode.h: from a record's bytes to an operator's run. One per process, as the proof of the layout is the process's; reader thread
+ * only. */
 #ifndef OPSTREAM_DECODE_H
 #define OPSTREAM_DECODE_H
 
@@ -21,7 +22,7 @@ enum decode_path { PATH_UNDECIDED = 0, PATH_PROVED = 1, PATH_GETTERS = 2 };
 enum decode_result {
     DECODED = 0,
     DECODE_CORRUPT = 1,                /* the vendor's checksum refuses it */
-    DECODE_NAME = 2                    /* type or name could not be had, twice; the other one has been fetched all the same, or it would stay in the process */
+    DECODE_NAME = 2                    /* type or name could not be had, twice; the other one is fetched all the same */
 };
 
 struct decoder;

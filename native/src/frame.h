@@ -1,4 +1,5 @@
-/* frame.h: from a pipe's bytes to whole records: carries partial ones over, and finds the next good record after corruption. One per pipe; reader thread only. */
+/* frame.h: from a pipe's bytes to whole records: carries partial ones over, and finds the next good record after corruption. One per pipe;
+ * reader thread only. */
 #ifndef OPSTREAM_FRAME_H
 #define OPSTREAM_FRAME_H
 
@@ -28,10 +29,12 @@ void frame_filled(struct frame *frame, size_t bytes);
 const uint8_t *frame_next(struct frame *frame, struct frame_loss *loss);
 
 /* The record that frame_next gave last is corrupt (aclprofGetOpNum refused it), and a run of corrupt bytes starts with it. frame_next
- * asks the vendor's checksum at each following offset for the next good record, through as many fills as it takes, and ends the run there. */
+ * asks the vendor's checksum at each following offset for the next good record, through as many fills as it takes, and ends the run
+ * there. */
 void frame_reject(struct frame *frame);
 
-/* Nothing came for a second: a run whose end has not been found and that is a whole number of records ends here; its loss is added to *loss. */
+/* Nothing came for a second: a run whose end has not been found and that is a whole number of records ends here; its loss is added to
+ * *loss. */
 void frame_idle(struct frame *frame, struct frame_loss *loss);
 
 /* Nothing will ever come: all that is at hand is a corrupt run, whatever its length. */

@@ -1,4 +1,5 @@
-/* holdback.h: decoded runs that wait until the unit of time is known, in the order in which they came. Reader thread only; all memory is had at the start. */
+/* holdback.h: decoded runs that wait until the unit of time is known, in the order in which they came. Reader thread only; all memory is
+ * had at the start. */
 #ifndef OPSTREAM_HOLDBACK_H
 #define OPSTREAM_HOLDBACK_H
 

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#define PPM UINT64_C(1000000)
 #define NAP_SHORTEST_NS UINT64_C(100000)
 #define NAP_LONGEST_NS UINT64_C(1000000)
 #define NAP_FILL_DIVISOR 8u            /* a nap is to end when an eighth of the pipe is full */
@@ -59,7 +60,24 @@ static uint64_t nap_after(const struct inlet *inlet, size_t fill, uint64_t elaps
     return nap_ns < NAP_SHORTEST_NS ? NAP_SHORTEST_NS : nap_ns > NAP_LONGEST_NS ? NAP_LONGEST_NS : nap_ns;
 }
 
-size_t inlet_read(struct inlet *inlet, size_t fill, bool keep, uint64_t now_ns, cell_u64 *taken) {
+static void count_fill(struct segment_counters *counters, const struct inlet *inlet, size_t fill, uint64_t now_ns) {
+    uint64_t window = now_ns / WINDOW_NS, before = cell_get(&counters->pipe_window);
+    if (window != before) {
+        if (window != before + 1) {
+            cell_set(&counters->pipe_high_water_ppm[~window & 1], 0);
+        }
+        cell_set(&counters->pipe_high_water_ppm[window & 1], 0);
+        cell_set(&counters->pipe_window, window);
+    }
+    uint64_t ppm = fill < inlet->usable_bytes ? fill * PPM / inlet->usable_bytes : PPM;
+    if (ppm > cell_get(&counters->pipe_high_water_ppm[window & 1])) {
+        cell_set(&counters->pipe_high_water_ppm[window & 1], ppm);
+    }
+}
+
+size_t inlet_read(struct inlet *inlet, size_t fill, bool keep, uint64_t now_ns, struct segment_counters *counters) {
+    cell_u64 *taken = &counters->bytes_taken;
+    count_fill(counters, inlet, fill, now_ns);
     size_t room_bytes;
     uint8_t *room = frame_room(inlet->frame, &room_bytes);
     size_t wanted = fill < room_bytes ? fill : room_bytes;

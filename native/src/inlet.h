@@ -1,4 +1,5 @@
-/* inlet.h: a device's pipe as the reader has it: how full it is, what is read from it, and how long it can be left alone. Reader thread only. */
+/* inlet.h: a device's pipe as the reader has it: how full it is, what is read from it, and how long it can be left alone. Reader thread
+ * only. */
 #ifndef OPSTREAM_INLET_H
 #define OPSTREAM_INLET_H
 
@@ -25,9 +26,10 @@ void inlet_free(struct inlet *inlet);
 /* Bytes that are in the pipe. */
 size_t inlet_fill(const struct inlet *inlet);
 
-/* Reads what `fill` says is there, as far as the frame has room. *taken is raised before the bytes leave the pipe, so that they are accounted for wherever the process
- * is killed. With `keep` false the bytes are gone after that. Returns their number; never blocks. */
-size_t inlet_read(struct inlet *inlet, size_t fill, bool keep, uint64_t now_ns, cell_u64 *taken);
+/* Reads what `fill` says is there, as far as the frame has room, and counts the fill and the bytes taken. These are counted before they
+ * leave the pipe, so that they are accounted for wherever the process is killed. With `keep` false the bytes are gone after that. Returns
+ * their number; never blocks. */
+size_t inlet_read(struct inlet *inlet, size_t fill, bool keep, uint64_t now_ns, struct segment_counters *counters);
 
 /* How long a fill has stayed over half of the pipe, before each read, up to now. */
 uint64_t inlet_over_half_ns(const struct inlet *inlet, uint64_t now_ns);

@@ -12,7 +12,6 @@
 #define IDLE_NS CLOCK_SECOND_NS
 #define PRESSURE_NS CLOCK_SECOND_NS
 #define CPU_PERIOD_NS UINT64_C(100000000)
-#define PPM UINT64_C(1000000)
 
 struct intake {
     struct segment_writer *writer;
@@ -118,22 +117,6 @@ static inline void count_read(struct intake *intake) {
     cell_add(&intake->counters->bytes_settled, intake->record_bytes);
 }
 
-static void count_fill(struct intake *intake, const struct inlet *inlet, size_t fill) {
-    struct segment_counters *counters = intake->counters;
-    uint64_t window = intake->now_ns / WINDOW_NS, before = cell_get(&counters->pipe_window);
-    if (window != before) {
-        if (window != before + 1) {
-            cell_set(&counters->pipe_high_water_ppm[~window & 1], 0);
-        }
-        cell_set(&counters->pipe_high_water_ppm[window & 1], 0);
-        cell_set(&counters->pipe_window, window);
-    }
-    uint64_t ppm = fill < inlet->usable_bytes ? fill * PPM / inlet->usable_bytes : PPM;
-    if (ppm > cell_get(&counters->pipe_high_water_ppm[window & 1])) {
-        cell_set(&counters->pipe_high_water_ppm[window & 1], ppm);
-    }
-}
-
 static void count_capacity(struct intake *intake) {
     uint64_t smallest_bytes = UINT64_MAX;
     for (size_t i = 0; i < intake->inlet_count; i++) {
@@ -148,7 +131,8 @@ static void count_capacity(struct intake *intake) {
 
 /* ---- From a pipe to the account --------------------------------------------------------------------------------------------------- */
 
-/* Between these two the vendor's functions may be called. Sequentially consistent with intake_drain_only: either that sees `decoding`, or this sees `draining`. */
+/* Between these two the vendor's functions may be called. Sequentially consistent with intake_drain_only: either that sees `decoding`, or
+ * this sees `draining`. */
 static bool begin_decoding(struct intake *intake) {
     atomic_store(&intake->decoding, true);
     if (!atomic_load(&intake->draining)) {
@@ -209,9 +193,8 @@ static void decode_all(struct intake *intake, struct inlet *inlet) {
 /* One batch: at most what fits into the frame. */
 static size_t take(struct intake *intake, struct inlet *inlet, size_t fill) {
     look_at_clock(intake);
-    count_fill(intake, inlet, fill);
     bool decoding = begin_decoding(intake);
-    size_t bytes = inlet_read(inlet, fill, decoding, intake->now_ns, &intake->counters->bytes_taken);
+    size_t bytes = inlet_read(inlet, fill, decoding, intake->now_ns, intake->counters);
     intake->arrival_ns = intake->now_ns;
     intake->restless = true;
     if (decoding) {

@@ -1,4 +1,5 @@
-/* intake.h: all pipes of the process, and the way of their bytes through frame and decoder to the account. Reader thread only, where not told otherwise. */
+/* intake.h: all pipes of the process, and the way of their bytes through frame and decoder to the account. Reader thread only, where not
+ * told otherwise. */
 #ifndef OPSTREAM_INTAKE_H
 #define OPSTREAM_INTAKE_H
 
@@ -20,10 +21,12 @@ void intake_close(struct intake *intake);
 /* Once, before the first pipe; takes the decoder over. */
 void intake_set_decoder(struct intake *intake, struct decoder *decoder, size_t record_bytes);
 
-/* Takes a pipe over; the earlier one of the same device is read until its end, or until nothing more is in it when the next one comes. One too many is closed. */
+/* Takes a pipe over; the earlier one of the same device is read until its end, or until nothing more is in it when the next one comes. One
+ * too many is closed. */
 void intake_add(struct intake *intake, struct inlet *inlet);
 
-/* Takes what is in the pipes, counts it and commits. Returns how long the fullest one can be left alone, or UINT64_MAX when nothing was in any. */
+/* Takes what is in the pipes, counts it and commits. Returns how long the fullest one can be left alone, or UINT64_MAX when nothing was in
+ * any. */
 uint64_t intake_take_all(struct intake *intake);
 
 /* Takes what is in the pipes now, lets nothing wait for anything later, and commits. A writer that goes on can't hold it up. */

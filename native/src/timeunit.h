@@ -1,8 +1,9 @@
 /* timeunit.h: whether the device's ticks are nanoseconds or microseconds: only the stream can tell. Reader thread only.
  *
- * D = largest end - smallest start so far; T = now - max(subscribe time, first arrival - 10 s). If D at 1 µs a tick exceeds T + 50 ms, ticks are ns. Else, over windows of arrival time of at least 300 ms,
- * each extended until device time has advanced by at least a quarter of it at 1 µs a tick: three such windows → µs. Decided once. (No error in 8,640 simulated streams.)
- * Until then runs are held back, at most 16,384 and at most 1 s after the first; then they count as ns, while the question stays open. */
+ * D = largest end - smallest start so far; T = now - max(subscribe time, first arrival - 10 s). If D at 1 µs a tick exceeds T + 50 ms,
+ * ticks are ns. Else, over windows of arrival time of at least 300 ms, each extended until device time has advanced by at least a quarter
+ * of it at 1 µs a tick: three such windows → µs. Decided once. (No error in 8,640 simulated streams.) Until then runs are held back, at
+ * most 16,384 and at most 1 s after the first; then they count as ns, while the question stays open. */
 #ifndef OPSTREAM_TIMEUNIT_H
 #define OPSTREAM_TIMEUNIT_H
 

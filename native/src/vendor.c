@@ -18,7 +18,8 @@ static const char *const usual_folders[] = {
     "/usr/local/Ascend/cann/lib64",
 };
 
-/* ---- A library that is loaded already -------------------------------------------------------------------------------------------------- */
+/* ---- A library that is loaded already
+ * -------------------------------------------------------------------------------------------------- */
 
 /* What the dynamic linker would give a caller after us. It may have come under any name, and a preloaded agent is passed over. */
 static void *find_next(const char *function) {
@@ -61,7 +62,8 @@ static void *find_loaded(const char *soname, const char *function) {
     return handle != NULL ? handle : find_by_path(soname);
 }
 
-/* ---- A library that is not --------------------------------------------------------------------------------------------------------------- */
+/* ---- A library that is not
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static void *load_from(const char *folder, size_t folder_length, const char *soname) {
     char path[PATH_MAX];
@@ -111,7 +113,8 @@ static void *load_beside(void *neighbour, const char *soname) {
 
 static int not_found(const char *soname, const char *library_path, char *text, size_t text_bytes) {
     const char *home = getenv("ASCEND_HOME_PATH");
-    snprintf(text, text_bytes, "%s was not found: it is not loaded, and neither in %s, nor where the dynamic linker looks, nor in %s%s%s, %s", soname,
+    snprintf(text, text_bytes,
+             "%s was not found: it is not loaded, and neither in %s, nor where the dynamic linker looks, nor in %s%s%s, %s", soname,
              library_path != NULL && library_path[0] != '\0' ? library_path : "a configured folder (there is none)",
              home != NULL ? home : "", home != NULL ? "/lib64, " : "", usual_folders[0], usual_folders[1]);
     return OPSTREAM_E_LIBRARY;
@@ -142,7 +145,8 @@ int vendor_library_open(const char *library_path, char *text, size_t text_bytes,
     return OPSTREAM_OK;
 }
 
-/* ---- Functions --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Functions
+ * --------------------------------------------------------------------------------------------------------------------------- */
 
 struct function {
     const char *name;

@@ -24,15 +24,16 @@ struct vendor {
     size_t (*get_model_id)(const void *info, size_t length, uint32_t index);
 };
 
-/* The libraries, pinned (RTLD_NODELETE). One that is loaded is found by what RTLD_NEXT gives, else by soname (RTLD_NOLOAD), else by its path (dl_iterate_phdr). One that isn't is
- * searched in `library_path` (folders, ':' between; NULL = none), then by soname as the dynamic linker finds it (LD_LIBRARY_PATH), then in the toolkit's usual folders; libmsprofiler.so first
- * of all beside libascendcl.so. */
+/* The libraries, pinned (RTLD_NODELETE). One that is loaded is found by what RTLD_NEXT gives, else by soname (RTLD_NOLOAD), else by its
+ * path (dl_iterate_phdr). One that isn't is searched in `library_path` (folders, ':' between; NULL = none), then by soname as the dynamic
+ * linker finds it (LD_LIBRARY_PATH), then in the toolkit's usual folders; libmsprofiler.so first of all beside libascendcl.so. */
 struct vendor_library {
     void *ascendcl;                    /* dlopen handles, never closed */
     void *msprofiler;
 };
 
-/* OPSTREAM_E_LIBRARY: `text` (always NUL-terminated when text_bytes > 0) says which was not found and where it was looked for. Any thread. */
+/* OPSTREAM_E_LIBRARY: `text` (always NUL-terminated when text_bytes > 0) says which was not found and where it was looked for. Any
+ * thread. */
 int vendor_library_open(const char *library_path, char *text, size_t text_bytes, struct vendor_library *ret_library);
 
 /* Fills the table; OPSTREAM_E_LIBRARY when a function that reading needs is missing, `text` names it. */

@@ -31,8 +31,8 @@ static void set_time(uint64_t to_ns) {
 
 /* A run that has been read, as the intake hands it over. */
 static void arrive(uint32_t model_id, const char *type, const char *name, uint64_t start, uint64_t end) {
-    struct operator_run run = {.model_id = model_id, .is_execution = strcmp(name, "keypoint_op") == 0, .start = start, .end = end, .type = type,
-                               .name = name, .type_length = strlen(type), .name_length = strlen(name)};
+    struct operator_run run = {.model_id = model_id, .start = start, .end = end, .type = type, .name = name, .type_length = strlen(type),
+                               .name_length = strlen(name), .is_execution = strcmp(name, "keypoint_op") == 0};
     cell_add(&writer.base->counters.live.records_read, 1);
     account_run(account, &device, &run);
 }
@@ -155,7 +155,8 @@ static void test_held_for_a_second(void) {
     tear_down();
 }
 
-/* All at one moment of the device's time, so that nothing can be told: the last one that there is room for waits, the next ends the waiting for all. */
+/* All at one moment of the device's time, so that nothing can be told: the last one that there is room for waits, the next ends the waiting
+ * for all. */
 static void test_held_up_to_limit(const char *name) {
     set_up();
     subscribe(5, "m");

@@ -1,5 +1,5 @@
-/* rig.h: AscendCL (the simulator's) with a small model, for tests of what reads its records. A case runs in a child process of its own, as the vendor's state is the process's
- * and its environment is read when it is loaded. */
+/* rig.h: AscendCL (the simulator's) with a small model, for tests of what reads its records. A case runs in a child process of its own, as
+ * the vendor's state is the process's and its environment is read when it is loaded. */
 #ifndef OPSTREAM_RIG_H
 #define OPSTREAM_RIG_H
 
@@ -85,7 +85,8 @@ static inline void rig_subscribe(const struct rig *rig, uint32_t model_id, int *
     CHECK_EQ_INT(rig->vendor.destroy_subscribe_config(config), 0);
 }
 
-/* Executes a model, subscribed for that time, and returns the bytes of its records; they must fit into a pipe of 1 MiB. The caller frees them. */
+/* Executes a model, subscribed for that time, and returns the bytes of its records; they must fit into a pipe of 1 MiB. The caller frees
+ * them. */
 static inline uint8_t *rig_records(const struct rig *rig, uint32_t model_id, unsigned executions, size_t *ret_bytes) {
     static int write_end;
     int ends[2];

@@ -54,8 +54,12 @@ static void test_many_streams(void) {
             for (size_t l = 0; l < 3; l++) {
                 for (size_t i = 0; i < 3; i++) {
                     for (uint64_t tick_ns = 1; tick_ns <= 1000; tick_ns *= 1000) {
-                        struct stream stream = {.tick_ns = tick_ns, .epoch_ns = 86400 * SECOND_NS, .operator_ns = operators_ns[o], .operators = 200,
-                                                .pause_ns = pauses_ns[p], .late_ns = lates_ns[l], .idle_ns = idles_ns[i], .seed = 7919 * ++streams};
+                        struct stream stream = {.tick_ns = tick_ns, .epoch_ns = 86400 * SECOND_NS, .operators = 200};
+                        stream.operator_ns = operators_ns[o];
+                        stream.pause_ns = pauses_ns[p];
+                        stream.late_ns = lates_ns[l];
+                        stream.idle_ns = idles_ns[i];
+                        stream.seed = 7919 * ++streams;
                         enum time_unit unit = run(&stream, 4 * SECOND_NS);
                         enum time_unit truth = tick_ns == 1 ? UNIT_NANOSECONDS : UNIT_MICROSECONDS;
                         bool busy = stream.pause_ns < 10000000;
