@@ -12,7 +12,7 @@ static const uint16_t classic_cells[OPSTREAM_CLASSIC_BOUNDS] = {HISTOGRAM_CLASSI
 static const uint16_t first_cells[] = {HISTOGRAM_FIRST_CELLS};
 
 /* A search that starts in the right eighth of the octave has at most a few cells to pass. */
-uint32_t opstream_cell_of(uint64_t duration_ns) {
+static inline uint32_t cell_of(uint64_t duration_ns) {
     if (duration_ns <= histogram_bounds_ns[0])
         return 0;
     if (duration_ns > histogram_bounds_ns[OPSTREAM_CELLS - 2])
@@ -23,6 +23,10 @@ uint32_t opstream_cell_of(uint64_t duration_ns) {
     while (histogram_bounds_ns[cell] < duration_ns)
         cell++;
     return cell;
+}
+
+uint32_t opstream_cell_of(uint64_t duration_ns) {
+    return cell_of(duration_ns);
 }
 
 double opstream_cell_bound(uint32_t cell) {
@@ -41,5 +45,5 @@ void histogram_add(struct segment_histogram *histogram, uint64_t duration_ns, ui
     if (!cell_get(&histogram->created_wall_ns))
         cell_set(&histogram->created_wall_ns, wall_ns);
     cell_add(&histogram->sum_ns, duration_ns);
-    cell_add(&histogram->cells[opstream_cell_of(duration_ns)], 1);
+    cell_add(&histogram->cells[cell_of(duration_ns)], 1);
 }

@@ -57,7 +57,7 @@ void series_table_free(struct series_table *table) {
 
 static inline bool string_equals(const struct segment_writer *writer, uint32_t place, struct text text) {
     const char *string = writer->strings + (uint64_t)place * 8;
-    return hash_load_4(string) == text.length && !memcmp(string + 4, text.bytes, text.length);
+    return hash_load_4(string) == text.length && !memcmp(string + sizeof(uint32_t), text.bytes, text.length);
 }
 
 /* `name` without bytes is "(other)". */
@@ -71,9 +71,9 @@ static inline bool row_is(const struct segment_writer *writer, const struct segm
 static inline struct entry *find_series(struct series_table *table, uint64_t hash, uint32_t model_row, struct text type, struct text name) {
     for (uint64_t i = hash;; i++) {
         struct entry *entry = &table->entries[i & table->mask];
-        if (entry->kind == ENTRY_FREE)
-            return entry;
         if (entry->hash == hash && entry->kind == ENTRY_SERIES && row_is(table->writer, &table->writer->series[entry->value], model_row, type, name))
+            return entry;
+        if (entry->kind == ENTRY_FREE)
             return entry;
     }
 }
@@ -166,25 +166,32 @@ static __attribute__((noinline)) bool record_cut(struct series_table *table, uin
     return series_record(table, model_row, type_bytes, type_length, name_bytes, name_length, duration_ns, wall_ns, now_ns);
 }
 
+/* A series that has no row yet: gives it one, or else its type's "(other)", or else the model's. Whether it has its own. */
+static __attribute__((noinline)) bool record_new(struct series_table *table, uint64_t hash, uint64_t other_hash, uint32_t model_row, struct text type, struct text name,
+                                                 uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
+    const struct text other = {NULL, 0};
+    struct segment_writer *writer = table->writer;
+    struct segment_series *row = add_series(table, hash, model_row, type, name, now_ns);
+    bool own = row != NULL;
+    if (!own) {
+        struct entry *entry = find_series(table, other_hash, model_row, type, other);
+        row = entry->kind == ENTRY_SERIES ? &writer->series[entry->value] : add_series(table, other_hash, model_row, type, other, now_ns);
+    }
+    record(row ? row : &writer->others[model_row], duration_ns, wall_ns, now_ns);
+    return own;
+}
+
 bool series_record(struct series_table *table, uint32_t model_row, const char *type_bytes, size_t type_length, const char *name_bytes, size_t name_length,
                    uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
-    const struct text type = {type_bytes, type_length}, name = {name_bytes, name_length}, other = {NULL, 0};
-    struct segment_writer *writer = table->writer;
+    const struct text type = {type_bytes, type_length}, name = {name_bytes, name_length};
     if (type_length > STRING_BYTES_MAX || name_length > STRING_BYTES_MAX)
         return record_cut(table, model_row, type, name, duration_ns, wall_ns, now_ns);
 
     uint64_t type_and_model = hash_text(table->seed, model_row, type_bytes, type_length);
     uint64_t hash = hash_text(table->seed, type_and_model, name_bytes, name_length);
     struct entry *entry = find_series(table, hash, model_row, type, name);
-    struct segment_series *row =
-        entry->kind == ENTRY_SERIES ? &writer->series[entry->value] : add_series(table, hash, model_row, type, name, now_ns);
-    bool own = row != NULL;
-    if (!own) {
-        entry = find_series(table, ~type_and_model, model_row, type, other);
-        row = entry->kind == ENTRY_SERIES ? &writer->series[entry->value] : add_series(table, ~type_and_model, model_row, type, other, now_ns);
-    }
-    if (!row)
-        row = &writer->others[model_row];
-    record(row, duration_ns, wall_ns, now_ns);
-    return own;
+    if (entry->kind == ENTRY_FREE)
+        return record_new(table, hash, ~type_and_model, model_row, type, name, duration_ns, wall_ns, now_ns);
+    record(&table->writer->series[entry->value], duration_ns, wall_ns, now_ns);
+    return true;
 }

@@ -12,6 +12,7 @@ static const char *const bound_texts[OPSTREAM_CLASSIC_BOUNDS] = {
     "0.005", "0.01",  "0.02",  "0.05",  "0.1",   "0.2",   "0.5",   "1.0",   "2.0",   "5.0",    "10.0",   "20.0",   "50.0",  "100.0"};
 
 #define TEXT_BYTES_FIRST ((size_t)256 << 10)
+#define LINE_BYTES ((size_t)112)         /* of a line, what isn't a label's value */
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 #define NUMBER_BYTES_MAX 32u           /* 20 digits, a point and a zero are the longest */
 
@@ -26,9 +27,9 @@ struct out {
 static bool reserve(struct out *out, size_t bytes) {
     if (bytes <= out->capacity - out->length)
         return true;
-    size_t capacity = out->capacity ? out->capacity : TEXT_BYTES_FIRST;
-    while (capacity - out->length < bytes)
-        capacity *= 2;
+    size_t capacity = out->capacity ? 2 * out->capacity : TEXT_BYTES_FIRST;
+    if (capacity - out->length < bytes)
+        capacity = out->length + bytes;
     char *larger = realloc(out->bytes, capacity);
     if (!larger)
         return false;
@@ -410,14 +411,29 @@ static bool put_models(struct out *out, struct labels *labels, const opstream_ex
     return true;
 }
 
-/* What was rendered before goes first: its memory is used again. */
+/* About how long the text will be. What is too much costs nothing, as it isn't touched; growing would copy. */
+static size_t expected_bytes(const opstream_exposition *exposition, const struct opstream_exposition_options *options) {
+    size_t histogram = (size_t)__builtin_popcount(options->operator_bounds) + 3, lines = 3 + (options->per_operator ? histogram : 0), bytes = 0;
+    const struct merged_type *type = NULL;
+    for (size_t i = 0; i < exposition->series_count; i++) {
+        const struct merged_series *series = exposition->series[i];
+        const struct merged_model *model = series->type->model;
+        size_t labels = strlen(model->app) + strlen(model->labels) + strlen(model->name) + series->type->type_length;
+        bytes += lines * (labels + series->name_length + LINE_BYTES);
+        if (series->type != type)
+            bytes += histogram * (labels + LINE_BYTES);
+        type = series->type;
+    }
+    return bytes;
+}
+
 int opstream_exposition_text(opstream_exposition *exposition, const struct opstream_exposition_options *options, const char **ret_bytes, size_t *ret_length) {
     int status = merge_sort(exposition);
     if (status)
         return status;
     struct out out = {exposition->text, 0, exposition->text_capacity};
     struct labels labels = {.bytes_max = options->label_bytes_max};
-    bool done = reserve(&out, 1) && put_types(&out, &labels, exposition, options->operator_bounds) && put_operators(&out, &labels, exposition) &&
+    bool done = reserve(&out, expected_bytes(exposition, options)) && put_types(&out, &labels, exposition, options->operator_bounds) && put_operators(&out, &labels, exposition) &&
                 (!options->per_operator || put_operator_histograms(&out, &labels, exposition, options->operator_bounds)) &&
                 put_models(&out, &labels, exposition, options->model_bounds);
     free(labels.out.bytes);
