@@ -200,7 +200,8 @@ static int add_buffer(const struct acl *acl, void *dataset, size_t bytes, struct
     return status;
 }
 
-static int make_dataset(struct opstream_model *model, size_t count, size_t (*bytes_of)(void *, size_t), void **ret_dataset, struct report *report) {
+static int make_dataset(struct opstream_model *model, size_t count, size_t (*bytes_of)(void *, size_t), struct report *report,
+                        void **ret_dataset) {
     const struct acl *acl = &model->acl;
     *ret_dataset = acl->create_dataset();
     if (!*ret_dataset) {
@@ -233,15 +234,16 @@ static int prepare(struct opstream_model *model, const char *path, struct report
         status = load(model, path, report);
     }
     if (status == OPSTREAM_OK) {
-        status = make_dataset(model, acl->inputs(model->description), acl->input_bytes, &model->inputs, report);
+        status = make_dataset(model, acl->inputs(model->description), acl->input_bytes, report, &model->inputs);
     }
     if (status == OPSTREAM_OK) {
-        status = make_dataset(model, acl->outputs(model->description), acl->output_bytes, &model->outputs, report);
+        status = make_dataset(model, acl->outputs(model->description), acl->output_bytes, report, &model->outputs);
     }
     return status == OPSTREAM_OK ? choose_batch(model, report) : status;
 }
 
-int opstream_model_open(const char *library_path, const char *path, uint32_t device, char *text, size_t text_bytes, int *ret_acl_error, opstream_model **ret_model) {
+int opstream_model_open(const char *library_path, const char *path, uint32_t device, char *text, size_t text_bytes, int *ret_acl_error,
+                        opstream_model **ret_model) {
     struct report report = {.text = text, .bytes = text_bytes};
     if (text_bytes > 0) {
         text[0] = '\0';

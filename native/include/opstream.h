@@ -78,19 +78,23 @@ struct opstream_publisher_config {
 };
 
 /* Creates the process's publisher: segment, reader thread, control thread. A process has at most one (OPSTREAM_E_BUSY).
- * The vendor's libraries are looked for (OPSTREAM_E_LIBRARY) but nothing of theirs is called. Copies `config`. Any thread; does not block on the daemon.
- * The first subscription brings two handlers that stay: in exit() everything is unsubscribed first (1 s at most), and a child that was forked meanwhile and calls exit() ends
- * after its stdio is flushed, with its own status but without destructors. In such a child the parent's publisher answers OPSTREAM_E_STATE, closing it does nothing, and another may be opened. */
+ * The vendor's libraries are looked for (OPSTREAM_E_LIBRARY) but nothing of theirs is called. Copies `config`. Any thread; does not block
+ * on the daemon. The first subscription brings two handlers that stay: in exit() everything is unsubscribed first (1 s at most), and a child
+ * that was forked meanwhile and calls exit() ends after its stdio is flushed, with its own status but without destructors. In such a child
+ * the parent's publisher answers OPSTREAM_E_STATE, closing it does nothing, and another may be opened. */
 int opstream_publisher_open(const struct opstream_publisher_config *config, opstream_publisher **ret_publisher);
 
 /* Subscribes a loaded model: its operators run on `device` (at most 63), and appear under the label `model` = `name` (at most 255 bytes).
  * The vendor's call is made on the control thread; this one waits for it (13 to 90 ms on hardware, for ever when the vendor hangs).
- * Any thread, after aclInit, several at once too. OPSTREAM_E_VENDOR and *ret_acl_error when the vendor refuses: counted in the segment under the code. OPSTREAM_E_STATE: the model is subscribed already, the process
- * is in exit(), or (before its first subscription) has less than 256 MB of its cgroups' memory or less than 64 threads free, of which the vendor takes about 117 MB and 19. While models are paused, the new one is too. */
+ * Any thread, after aclInit, several at once too. OPSTREAM_E_VENDOR and *ret_acl_error when the vendor refuses: counted in the segment
+ * under the code. OPSTREAM_E_STATE: the model is subscribed already, the process is in exit(), or (before its first subscription) has less
+ * than 256 MB of its cgroups' memory or less than 64 threads free, of which the vendor takes about 117 MB and 19. While models are paused,
+ * the new one is too. */
 int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
 
-/* Unsubscribes it: every record made before is in the segment when this returns (OPSTREAM_E_BUSY: it is unsubscribed, but records are still being read after 1 s). To be called before the model is unloaded:
- * else OPSTREAM_E_VENDOR, and the vendor keeps its half. OPSTREAM_E_STATE: not subscribed. Any thread, several at once too. */
+/* Unsubscribes it: every record made before is in the segment when this returns (OPSTREAM_E_BUSY: it is unsubscribed, but records are
+ * still being read after 1 s). To be called before the model is unloaded: else OPSTREAM_E_VENDOR, and the vendor keeps its half.
+ * OPSTREAM_E_STATE: not subscribed. Any thread, several at once too. */
 int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model_id, int *ret_acl_error);
 
 /* A descriptor of the publisher's segment, owned by the caller (O_CLOEXEC), or a negative status. */
@@ -102,7 +106,8 @@ int opstream_publisher_stop_fd(const opstream_publisher *publisher);
 /* The connection's state (enum opstream_link_state); any thread, never blocks. */
 int opstream_publisher_link_state(const opstream_publisher *publisher);
 
-/* Unsubscribes what is subscribed, says goodbye to the daemon, ends both threads and frees everything. NULL does nothing. Any thread; when no other call is under way. */
+/* Unsubscribes what is subscribed, says goodbye to the daemon, ends both threads and frees everything. NULL does nothing. Any thread;
+ * when no other call is under way. */
 void opstream_publisher_close(opstream_publisher *publisher);
 
 /* ---- Hosting a model (hosted workers only) -------------------------------------------------------------------------------------- */

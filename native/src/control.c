@@ -245,7 +245,8 @@ static struct control *assemble(struct reader *reader, struct link *link) {
     return control;
 }
 
-int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link, struct control **ret_control) {
+int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link,
+                  struct control **ret_control) {
     struct control *control = assemble(reader, link);
     if (!control) {
         return OPSTREAM_E_MEMORY;

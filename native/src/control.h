@@ -1,6 +1,8 @@
-/* control.h: the control thread: subscribes and unsubscribes for whoever asks, talks to the daemon, and takes the models off while the reader can't follow. It never touches a record.
+/* control.h: the control thread: subscribes and unsubscribes for whoever asks, talks to the daemon, and takes the models off while the
+ * reader can't follow. It never touches a record.
  *
- * All its signals are blocked, and so are those of the threads that the vendor starts from it: a SIGPIPE can't kill the process from there. */
+ * All its signals are blocked, and so are those of the threads that the vendor starts from it: a SIGPIPE can't kill the process from
+ * there. */
 #ifndef OPSTREAM_CONTROL_H
 #define OPSTREAM_CONTROL_H
 
@@ -10,16 +12,19 @@
 struct control;
 
 /* Starts the thread. `link` may be NULL (no daemon); all four outlive the thread, and only it uses them (but link_state). Any thread. */
-int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link, struct control **ret_control);
+int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link,
+                  struct control **ret_control);
 
-/* Both wait until the control thread has done it; any thread, several at once. As opstream_publisher_subscribe and opstream_publisher_unsubscribe say. */
+/* Both wait until the control thread has done it; any thread, several at once. As opstream_publisher_subscribe and
+ * opstream_publisher_unsubscribe say. */
 int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
 int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl_error);
 
 /* Readable once the daemon has asked to stop. The control's own. */
 int control_stop_fd(const struct control *control);
 
-/* The process is in exit(): everything is unsubscribed, the daemon is told goodbye, and nothing is subscribed any more. Waits for it a second at most. Any thread, but not the control thread. */
+/* The process is in exit(): everything is unsubscribed, the daemon is told goodbye, and nothing is subscribed any more. Waits for it a
+ * second at most. Any thread, but not the control thread. */
 void control_leave(struct control *control);
 
 /* The same, then ends the thread and frees everything. Waits as long as it takes. When no other call is under way. NULL does nothing. */

@@ -8,7 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The number after `key` at a line's start ("" = the file's first word) in a file of one folder; false when it isn't there, or is a word ("max"). */
+/* The number after `key` at a line's start ("" = the file's first word) in a file of one folder; false when it isn't there, or is a word
+ * ("max"). */
 static bool read_number(const char *folder, const char *name, const char *key, uint64_t *ret_number) {
     char path[PATH_MAX], line[256];
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
@@ -50,7 +51,8 @@ static void take_limit(const struct controller *controller, const char *folder, 
     }
 }
 
-/* A group and its ancestors up to the mount: each one's limit binds. Where the path names nothing (it is the host's, and we are in a container) the mount itself is the container's own group. */
+/* A group and its ancestors up to the mount: each one's limit binds. Where the path names nothing (it is the host's, and we are in a
+ * container) the mount itself is the container's own group. */
 static void take_limits(const struct controller *controller, const char *mount, const char *group, uint64_t *free_amount) {
     char folder[PATH_MAX];
     if (snprintf(folder, sizeof folder, "%s%s", mount, group) >= (int)sizeof folder) {

@@ -1,7 +1,9 @@
-/* link.h: the connection to the daemon: connects without blocking, says hello with the segment's descriptor, and tries again for ever. A state machine without a thread: the control thread drives it.
+/* link.h: the connection to the daemon: connects without blocking, says hello with the segment's descriptor, and tries again for ever. A
+ * state machine without a thread: the control thread drives it.
  *
- * Attempts are at least a second apart, so that a connection that lasted longer is made anew at once; after a refusal, or a daemon of another version, 30 s. Up to a tenth is added, or a daemon that comes back
- * would meet all its publishers in one moment. A listener that is neither root's, nor of the own uid, nor of `daemon_uid` is told nothing and obeyed in nothing. */
+ * Attempts are at least a second apart, so that a connection that lasted longer is made anew at once; after a refusal, or a daemon of
+ * another version, 30 s. Up to a tenth is added, or a daemon that comes back would meet all its publishers in one moment. A listener
+ * that is neither root's, nor of the own uid, nor of `daemon_uid` is told nothing and obeyed in nothing. */
 #ifndef OPSTREAM_LINK_H
 #define OPSTREAM_LINK_H
 
@@ -9,7 +11,8 @@
 
 struct link;
 
-/* Does not connect yet. `daemon_uid`: UINT32_MAX = nobody besides. `writer` outlives it. OPSTREAM_E_INVALID: a path longer than a socket's. */
+/* Does not connect yet. `daemon_uid`: UINT32_MAX = nobody besides. `writer` outlives it. OPSTREAM_E_INVALID: a path longer than a
+ * socket's. */
 int link_new(const char *socket_path, uint32_t daemon_uid, const struct segment_writer *writer, struct link **ret_link);
 
 /* Descriptor and events (POLLIN, POLLOUT or 0) to poll for, and when to call again at the latest (CLOCK_MONOTONIC). fd −1 = none. */

@@ -125,7 +125,6 @@ static int open_first(const struct opstream_publisher_config *config, opstream_p
         empty(publisher);
         return status;
     }
-    departure_prepare(leave_process, forget_publisher);
     atomic_store(&present, publisher);
     *ret_publisher = publisher;
     return OPSTREAM_OK;
@@ -135,6 +134,7 @@ int opstream_publisher_open(const struct opstream_publisher_config *config, opst
     if (!valid(config)) {
         return OPSTREAM_E_INVALID;
     }
+    departure_prepare(leave_process, forget_publisher); /* before the lock, which a child forked from now on makes anew */
     pthread_mutex_lock(&lifetime);
     int status = open_first(config, ret_publisher);
     pthread_mutex_unlock(&lifetime);

@@ -26,7 +26,8 @@ struct subscriptions {
     bool begun;                        /* the vendor has been asked, so that it has taken what it takes */
 };
 
-int subscriptions_new(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct subscriptions **ret_subscriptions) {
+int subscriptions_new(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader,
+                      struct subscriptions **ret_subscriptions) {
     struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions);
     if (!subscriptions) {
         return OPSTREAM_E_MEMORY;

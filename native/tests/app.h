@@ -1,4 +1,5 @@
-/* app.h: an application on the simulator, for tests that need more models than a hosted worker has. Its models have no inputs and no outputs; each operator's duration is told in its line, at any speed. */
+/* app.h: an application on the simulator, for tests that need more models than a hosted worker has. Its models have no inputs and no
+ * outputs; each operator's duration is told in its line, at any speed. */
 #ifndef OPSTREAM_APP_H
 #define OPSTREAM_APP_H
 

@@ -1,4 +1,5 @@
-/* check.h: what a C test needs. A failed check prints its place and what it saw, and ends the program with 1; so does one in a child process. */
+/* check.h: what a C test needs. A failed check prints its place and what it saw, and ends the program with 1; so does one in a child
+ * process. */
 #ifndef OPSTREAM_CHECK_H
 #define OPSTREAM_CHECK_H
 

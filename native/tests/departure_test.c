@@ -6,7 +6,8 @@
 
 #include "publishing.h"
 
-/* LeakSanitizer looks into threads that still run when the process exits, and at times crashes over their thread-local storage. As the first handler this one is the last to run: what is tested has happened. */
+/* LeakSanitizer looks into threads that still run when the process exits, and at times crashes over their thread-local storage. As the
+ * first handler this one is the last to run: what is tested has happened. */
 #ifdef __SANITIZE_ADDRESS__
 static void leave_threads_alone(int status, void *unused) {
     (void)unused;

@@ -16,7 +16,7 @@ static char folder[] = "/tmp/opstream-link-XXXXXX";
 static char path[128];
 static struct segment_writer writer;
 
-/* ---- A daemon ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- A daemon ------------------------------------------------------------------------------------------------------------------------ */
 
 static int listen_at(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -73,7 +73,7 @@ static void check_hello(int fd) {
     close(segment);
 }
 
-/* ---- A publisher's side ---------------------------------------------------------------------------------------------------------------- */
+/* ---- A publisher's side -------------------------------------------------------------------------------------------------------------- */
 
 static struct link *make_link(uint32_t daemon_uid) {
     struct link *link;
@@ -107,7 +107,7 @@ static void step_when_readable(struct link *link, uint64_t now_ns) {
     link_step(link, now_ns);
 }
 
-/* ---- Tests: the clock is ours ------------------------------------------------------------------------------------------------------------ */
+/* ---- Tests: the clock is ours -------------------------------------------------------------------------------------------------------- */
 
 static const uint64_t second = CLOCK_SECOND_NS;
 

@@ -6,7 +6,9 @@
 
 #include "tally.h"
 
-static const struct opstream_publisher_config plain = {.kind = OPSTREAM_KIND_AGENT, .series_capacity = 256, .app = "test", .daemon_uid = UINT32_MAX};
+static const struct opstream_publisher_config plain = {
+    .kind = OPSTREAM_KIND_AGENT, .series_capacity = 256, .app = "test", .daemon_uid = UINT32_MAX,
+};
 
 static opstream_publisher *open_publisher(void) {
     struct opstream_publisher_config config = plain;
