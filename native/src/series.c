@@ -25,6 +25,8 @@ struct series_table {
     struct hash_seed seed;
     uint64_t mask;
     uint64_t retry_ns;
+    uint32_t last;                        /* row of the last record */
+    uint32_t *followers;                  /* which row came after each one the last time: models run their operators in the same order again and again */
     struct entry entries[];
 };
 
@@ -33,26 +35,34 @@ struct text {
     size_t length;
 };
 
+void series_table_free(struct series_table *table) {
+    if (!table)
+        return;
+    free(table->followers);
+    free(table);
+}
+
 int series_table_new(struct segment_writer *writer, struct series_table **ret_table) {
     uint64_t entries = 1;
     while (entries < 4 * writer->series_capacity)
         entries *= 2;
     struct series_table *table = calloc(1, sizeof(*table) + entries * sizeof(table->entries[0]));
-    if (!table)
+    uint32_t *followers = calloc(writer->series_capacity, sizeof(*followers));
+    if (!table || !followers) {
+        free(table);
+        free(followers);
         return OPSTREAM_E_MEMORY;
+    }
+    table->followers = followers;
     table->writer = writer;
     table->mask = entries - 1;
     int status = hash_seed_new(&table->seed);
     if (status) {
-        free(table);
+        series_table_free(table);
         return status;
     }
     *ret_table = table;
     return 0;
-}
-
-void series_table_free(struct series_table *table) {
-    free(table);
 }
 
 static inline bool string_equals(const struct segment_writer *writer, uint32_t place, struct text text) {
@@ -187,11 +197,18 @@ bool series_record(struct series_table *table, uint32_t model_row, const char *t
     if (type_length > STRING_BYTES_MAX || name_length > STRING_BYTES_MAX)
         return record_cut(table, model_row, type, name, duration_ns, wall_ns, now_ns);
 
-    uint64_t type_and_model = hash_text(table->seed, model_row, type_bytes, type_length);
-    uint64_t hash = hash_text(table->seed, type_and_model, name_bytes, name_length);
-    struct entry *entry = find_series(table, hash, model_row, type, name);
-    if (entry->kind == ENTRY_FREE)
-        return record_new(table, hash, ~type_and_model, model_row, type, name, duration_ns, wall_ns, now_ns);
-    record(&table->writer->series[entry->value], duration_ns, wall_ns, now_ns);
+    /* A guess that is right saves the hash; row 0 is what follows nothing yet. */
+    uint32_t row = table->followers[table->last];
+    if (cell_get(&table->writer->base->used[TABLE_SERIES - 1].rows) == 0 || !row_is(table->writer, &table->writer->series[row], model_row, type, name)) {
+        uint64_t type_and_model = hash_text(table->seed, model_row, type_bytes, type_length);
+        uint64_t hash = hash_text(table->seed, type_and_model, name_bytes, name_length);
+        struct entry *entry = find_series(table, hash, model_row, type, name);
+        if (entry->kind == ENTRY_FREE)
+            return record_new(table, hash, ~type_and_model, model_row, type, name, duration_ns, wall_ns, now_ns);
+        row = entry->value;
+        table->followers[table->last] = row;
+    }
+    table->last = row;
+    record(&table->writer->series[row], duration_ns, wall_ns, now_ns);
     return true;
 }
