@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,12 @@ from dataclasses import dataclass
 
 from opstreamd.config import Config
 from opstreamd.engine import EngineError, Exposition, Status, View
-from opstreamd.hosted import standings
+from opstreamd.hosted import Standing, standings
+from opstreamd.log import fields
 from opstreamd.publishers import Publisher, Publishers, Refusal
 from opstreamd.selfmetrics import Reading, SelfMetrics, Snapshot
+
+log = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 1.5
 """Nothing is answered for so long after the start: publishers try again every 1.1 s at the latest, and a sum in which
@@ -131,7 +135,7 @@ class Collector:
             Snapshot(
                 readings=readings,
                 refusals=refusals,
-                hosted=standings(self._config),
+                hosted=self._hosted(),
                 series=exposition.series,
                 exposition_bytes=len(operators),
             )
@@ -173,6 +177,13 @@ class Collector:
             label_bytes_max=self._config.limits.label_length,
             per_operator=histograms.per_operator,
         )
+
+    def _hosted(self) -> list[Standing]:
+        try:
+            return standings(self._config)
+        except OSError as error:
+            log.warning("cannot tell how the hosted models fare", extra=fields(error=str(error)))
+            return []
 
     def _read_rows(self, sources: list[Source]) -> list[Row]:
         rows = []

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 
 _UCRED = struct.Struct("iII")
-_SO_PEERPIDFD = 77  # Linux 6.5; not in Python's socket module
+_SO_PEERPIDFD = 77  # not in Python's socket module
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _CGROUP_BYTES = 4096
 
@@ -36,13 +36,14 @@ def credentials(connection: socket.socket) -> tuple[int, int]:
 
 
 def identify(connection: socket.socket) -> tuple[Peer, int | None]:
-    """The peer, and a pidfd of its process that the caller owns: None when it isn't visible, or dead already."""
+    """The peer, and a pidfd of its process that the caller owns: None when it can't be had, or the peer is dead."""
     uid, pid = credentials(connection)
     pidfd = _open_pidfd(connection, pid)
     return Peer(uid, pid, _cgroup(pid)), pidfd
 
 
 def _open_pidfd(connection: socket.socket, pid: int) -> int | None:
+    # Since Linux 6.5, also for a process of another namespace, and never for one that has got a dead one's number.
     try:
         return connection.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
     except OSError:

@@ -73,8 +73,8 @@ class Publisher:
 class Publishers:
     """All publishers by their UUID. To be used on the event loop's thread only.
 
-    A publisher departs when its process is dead, where the process isn't visible when its connection ends, and when it
-    says goodbye itself. A lost connection alone changes nothing: it comes back under the same UUID, and is the same
+    A publisher departs when its process is dead, where that can't be watched when its connection ends, and when it says
+    goodbye itself. A lost connection alone changes nothing: it comes back under the same UUID, and is the same
     publisher then.
     """
 

@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
 def _prepare_process() -> None:
     # Others must be able to reach the socket's folder, whatever the caller's mask.
     os.umask(0o022)
-    # Each publisher takes two descriptors.
+    # Each publisher takes three descriptors.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 

@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -673,9 +674,12 @@ async def test_the_socket_is_for_everybody_under_root_and_else_for_its_owner() -
         assert mode == (0o666 if os.getuid() == 0 else 0o600)
 
 
-def test_without_free_descriptors_the_listener_waits() -> None:
-    """In a process of its own, as the limit is the process's."""
-    code = """
+def limited(scenario: str) -> None:
+    """Runs a scenario in a process of its own, as the limit of descriptors is the process's.
+
+    `room(n)` leaves room for n more descriptors, `room(None)` for as many as before.
+    """
+    code = f"""
 import asyncio, logging, os, resource
 from segments import Peer, Segment, configuration
 from opstreamd.publishers import Publishers
@@ -686,31 +690,57 @@ class Told(logging.Handler):
 
 told = asyncio.Event()
 logging.getLogger("opstreamd.agent_socket").addHandler(Told())
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-async def main():
-    with configuration() as config:
-        them = Publishers(config)
-        them.open()
-        segment = Segment.make()
-        peer = Peer(config.agent.socket)
-        memfd = segment.memfd()
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        last = os.dup(0)
-        os.close(last)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (last, hard))
-        peer.send(segment.hello, memfd)
-        await told.wait()
-        assert not them.all()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        await peer.welcomed()
-        them.close()
+def room(count):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if count is not None:
+        free = [os.dup(0) for _ in range(count + 1)]
+        for fd in free:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free[-1], hard))
 
-asyncio.run(asyncio.wait_for(main(), 30))
+async def main(config):
+    them = Publishers(config)
+    them.open()
+    segment = Segment.make()
+    memfd = segment.memfd()
+{textwrap.indent(scenario, "    ")}
+    them.close()
+
+with configuration() as config:
+    asyncio.run(asyncio.wait_for(main(config), 60))
 """
     folder = str(Path(__file__).parent)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([folder, *filter(None, sys.path)])}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_without_free_descriptors_the_listener_waits() -> None:
+    limited("""
+peer = Peer(config.agent.socket)
+peer.send(segment.hello, memfd)
+room(0)
+await told.wait()
+assert not them.all()
+room(None)
+await peer.welcomed()
+""")
+
+
+def test_where_the_process_cannot_be_watched_the_end_of_the_connection_is_the_departure() -> None:
+    limited("""
+peer = Peer(config.agent.socket)
+room(3)  # the connection, what it brings, and the view's own, but no pidfd
+peer.send(segment.hello, memfd)
+await peer.welcomed()
+room(None)
+(publisher,) = them.all()
+assert publisher.pidfd is None and publisher.live
+peer.close()
+await them.wait_for(lambda them: not publisher.live)
+""")
 
 
 def test_nothing_is_left_open() -> None:
