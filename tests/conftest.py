@@ -5,8 +5,9 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
-import profiles
 import pytest
+
+import profiles
 from processes import Site
 from profiles import Profile, Recipe
 

@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+
 from expectations import (
     OPERATOR,
     assert_as_segments,

@@ -4,6 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+
 from expectations import (
     OPERATOR,
     assert_nothing_lost,

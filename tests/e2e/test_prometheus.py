@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import profiles
 import pytest
+
+import profiles
 from expectations import executed
 from processes import Model, Site, until
 from profiles import Profile

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from expectations import executed
 from processes import Model, Site, until
 from profiles import Profile

@@ -5,6 +5,7 @@ import os
 import socket
 
 import pytest
+
 from processes import PATIENCE_SECONDS, Site
 
 GARBAGE = {

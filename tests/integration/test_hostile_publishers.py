@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Self
 
-import profiles
 import pytest
+
+import profiles
 from expectations import executed, executions
 from opstreamd.engine import MESSAGE_BYTES, PROTOCOL_VERSION, Kind, Message, MessageType, Status
 from processes import PATIENCE_SECONDS, Daemon, Model, Site
