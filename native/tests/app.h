@@ -29,19 +29,19 @@ static struct app {
     void *inputs, *outputs;
 } app;
 
-static const char *app_library_path(void) {
+static inline const char *app_library_path(void) {
     const char *path = getenv("OPSTREAM_SIM_LIBRARY_PATH");
     CHECK(path && *path);
     return path;
 }
 
-static void *app_function(const struct vendor_library *library, const char *name) {
+static inline void *app_function(const struct vendor_library *library, const char *name) {
     void *function = dlsym(library->ascendcl, name);
     CHECK(function);
     return function;
 }
 
-static void app_start(void) {
+static inline void app_start(void) {
     struct vendor_library library;
     setenv("OPSTREAM_SIM_SPEED", "0", 1);
     CHECK_EQ_INT(vendor_library_open(app_library_path(), NULL, 0, &library), 0);
@@ -55,7 +55,7 @@ static void app_start(void) {
     app.outputs = app.create_dataset();
 }
 
-static uint32_t app_load(uint32_t device) {
+static inline uint32_t app_load(uint32_t device) {
     uint32_t id;
     CHECK_EQ_INT(app.set_device((int32_t)device), 0);
     CHECK_EQ_INT(app.load(app_workload, sizeof app_workload - 1, &id), 0);
@@ -63,7 +63,7 @@ static uint32_t app_load(uint32_t device) {
 }
 
 /* In any thread. */
-static void app_execute(uint32_t device, uint32_t model_id, unsigned times) {
+static inline void app_execute(uint32_t device, uint32_t model_id, unsigned times) {
     CHECK_EQ_INT(app.set_device((int32_t)device), 0);
     for (unsigned i = 0; i < times; i++) {
         CHECK_EQ_INT(app.execute(model_id, app.inputs, app.outputs), 0);
