@@ -1,97 +1,15 @@
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #include "label.h"
 #include "merge.h"
+#include "out.h"
 
 /* As prometheus-client prints floats. */
 static const char *const bound_texts[OPSTREAM_CLASSIC_BOUNDS] = {
     "1e-07", "2e-07", "5e-07", "1e-06", "2e-06", "5e-06", "1e-05", "2e-05", "5e-05", "0.0001", "0.0002", "0.0005", "0.001", "0.002",
     "0.005", "0.01",  "0.02",  "0.05",  "0.1",   "0.2",   "0.5",   "1.0",   "2.0",   "5.0",    "10.0",   "20.0",   "50.0",  "100.0"};
 
-#define TEXT_BYTES_FIRST ((size_t)256 << 10)
 #define LINE_BYTES ((size_t)112)         /* of a line, what isn't a label's value */
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
-#define NUMBER_BYTES_MAX 32u           /* 20 digits, a point and a zero are the longest */
-
-/* ---- Writing ----
- * Writers of bytes count on room that whoever begins a line, or a histogram, has reserved. */
-
-struct out {
-    char *bytes;
-    size_t length, capacity;
-};
-
-static bool reserve(struct out *out, size_t bytes) {
-    if (bytes <= out->capacity - out->length)
-        return true;
-    size_t capacity = out->capacity ? 2 * out->capacity : TEXT_BYTES_FIRST;
-    if (capacity - out->length < bytes)
-        capacity = out->length + bytes;
-    char *larger = realloc(out->bytes, capacity);
-    if (!larger)
-        return false;
-    out->bytes = larger;
-    out->capacity = capacity;
-    /* A large text is written once into fresh memory: in small pages that takes longer than composing it. */
-    if (capacity >= HUGE_PAGE_BYTES) {
-        char *first = (char *)(((uintptr_t)larger + HUGE_PAGE_BYTES - 1) & ~(uintptr_t)(HUGE_PAGE_BYTES - 1));
-        madvise(first, (size_t)(larger + capacity - first) & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
-    }
-    return true;
-}
-
-static inline void put(struct out *out, const char *bytes, size_t length) {
-    memcpy(out->bytes + out->length, bytes, length);
-    out->length += length;
-}
-
-static inline void put_text(struct out *out, const char *text) {
-    put(out, text, strlen(text));
-}
-
-static const char digit_pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263646566"
-                                  "676869707172737475767778798081828384858687888990919293949596979899";
-
-static void put_number(struct out *out, uint64_t number) {
-    char digits[20];
-    size_t at = sizeof(digits);
-    for (; number >= 100; number /= 100)
-        memcpy(digits + (at -= 2), digit_pairs + number % 100 * 2, 2);
-    if (number >= 10)
-        memcpy(digits + (at -= 2), digit_pairs + number * 2, 2);
-    else
-        digits[--at] = (char)('0' + number);
-    put(out, digits + at, sizeof(digits) - at);
-}
-
-/* Nanoseconds as seconds, exactly, without more zeros than a decimal needs: 0.001234567, 2.0. */
-static void put_seconds(struct out *out, uint64_t ns) {
-    char digits[9];
-    uint64_t fraction = ns % 1000000000;
-    size_t length = sizeof(digits);
-    for (size_t at = sizeof(digits); at-- > 0; fraction /= 10)
-        digits[at] = (char)('0' + fraction % 10);
-    while (length > 1 && digits[length - 1] == '0')
-        length--;
-    put_number(out, ns / 1000000000);
-    put(out, ".", 1);
-    put(out, digits, length);
-}
-
-static void put_escaped(struct out *out, const char *text) {
-    for (;;) {
-        size_t plain = strcspn(text, "\\\"\n");
-        put(out, text, plain);
-        text += plain;
-        if (!*text)
-            return;
-        put(out, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : "\\\\", 2);
-        text++;
-    }
-}
 
 /* A name that may be too long for a label; `max` bytes count before escaping. */
 static void put_name(struct out *out, const char *text, size_t length, uint32_t max) {
@@ -102,7 +20,7 @@ static void put_name(struct out *out, const char *text, size_t length, uint32_t 
         cut[label_cut(text, length, max, cut)] = '\0';
         text = cut;
     }
-    put_escaped(out, text);
+    out_escaped(out, text);
 }
 
 /* ---- Labels ---- */
@@ -121,18 +39,18 @@ static bool set_model(struct labels *labels, const struct merged_model *model) {
     size_t app = strlen(model->app), name = strlen(model->name);
     if (labels->model != model) {
         out->length = 0;
-        if (!reserve(out, 2 * (app + name) + 64))
+        if (!out_reserve(out, 2 * (app + name) + 64))
             return false;
-        put_text(out, "app=\"");
-        put_escaped(out, model->app);
-        put_text(out, "\",device=\"");
+        out_text(out, "app=\"");
+        out_escaped(out, model->app);
+        out_text(out, "\",device=\"");
         if (model->device == DEVICE_OTHER)
-            put_text(out, "(other)");
+            out_text(out, "(other)");
         else
-            put_number(out, model->device);
-        put_text(out, "\",model=\"");
-        put_escaped(out, model->name);
-        put_text(out, "\"");
+            out_number(out, model->device);
+        out_text(out, "\",model=\"");
+        out_escaped(out, model->name);
+        out_text(out, "\"");
         labels->model = model;
         labels->model_length = out->length;
         labels->type = NULL;
@@ -144,11 +62,11 @@ static bool set_model(struct labels *labels, const struct merged_model *model) {
 static bool set_type(struct labels *labels, const struct merged_type *type) {
     struct out *out = &labels->out;
     if (labels->type != type) {
-        if (!set_model(labels, type->model) || !reserve(out, 2 * (size_t)type->type_length + 64))
+        if (!set_model(labels, type->model) || !out_reserve(out, 2 * (size_t)type->type_length + 64))
             return false;
-        put_text(out, ",op_type=\"");
+        out_text(out, ",op_type=\"");
         put_name(out, type->type, type->type_length, labels->bytes_max);
-        put_text(out, "\"");
+        out_text(out, "\"");
         labels->type = type;
         labels->type_length = out->length;
     }
@@ -158,20 +76,20 @@ static bool set_type(struct labels *labels, const struct merged_type *type) {
 
 static bool set_series(struct labels *labels, const struct merged_series *series) {
     struct out *out = &labels->out;
-    if (!set_type(labels, series->type) || !reserve(out, 2 * (size_t)series->name_length + 64))
+    if (!set_type(labels, series->type) || !out_reserve(out, 2 * (size_t)series->name_length + 64))
         return false;
-    put_text(out, ",op_name=\"");
+    out_text(out, ",op_name=\"");
     put_name(out, series->name, series->name_length, labels->bytes_max);
-    put_text(out, "\"");
+    out_text(out, "\"");
     return true;
 }
 
 /* What the publisher passes follows the contract's own. */
 static bool set_extra(struct labels *labels, const struct merged_model *model) {
     size_t length = strlen(model->labels);
-    if (!reserve(&labels->out, length))
+    if (!out_reserve(&labels->out, length))
         return false;
-    put(&labels->out, model->labels, length);
+    out_put(&labels->out, model->labels, length);
     return true;
 }
 
@@ -182,52 +100,52 @@ struct family {
 };
 
 static bool put_header(struct out *out, const struct family *family) {
-    if (!reserve(out, 2 * strlen(family->name) + strlen(family->help) + 64))
+    if (!out_reserve(out, 2 * strlen(family->name) + strlen(family->help) + 64))
         return false;
-    put_text(out, "# HELP ");
-    put_text(out, family->name);
-    put_text(out, " ");
-    put_text(out, family->help);
-    put_text(out, "\n# TYPE ");
-    put_text(out, family->name);
-    put_text(out, " ");
-    put_text(out, family->type);
-    put_text(out, "\n");
+    out_text(out, "# HELP ");
+    out_text(out, family->name);
+    out_text(out, " ");
+    out_text(out, family->help);
+    out_text(out, "\n# TYPE ");
+    out_text(out, family->name);
+    out_text(out, " ");
+    out_text(out, family->type);
+    out_text(out, "\n");
     return true;
 }
 
 /* Begins a sample's line, up to its value, for which there is room. */
 static bool put_sample(struct out *out, const char *name, const struct labels *labels) {
     size_t length = strlen(name);
-    if (!reserve(out, length + labels->out.length + NUMBER_BYTES_MAX + 8))
+    if (!out_reserve(out, length + labels->out.length + OUT_NUMBER_BYTES + 8))
         return false;
-    put(out, name, length);
-    put(out, "{", 1);
-    put(out, labels->out.bytes, labels->out.length);
-    put(out, "} ", 2);
+    out_put(out, name, length);
+    out_put(out, "{", 1);
+    out_put(out, labels->out.bytes, labels->out.length);
+    out_put(out, "} ", 2);
     return true;
 }
 
 /* Begins a bucket's line: all of a histogram begin alike, so each but the first is a copy. */
 static void put_bucket(struct out *out, size_t begin, size_t begin_length, const char *bound, uint64_t count) {
-    put(out, out->bytes + begin, begin_length);
-    put_text(out, bound);
-    put(out, "\"} ", 3);
-    put_number(out, count);
-    put(out, "\n", 1);
+    out_put(out, out->bytes + begin, begin_length);
+    out_text(out, bound);
+    out_put(out, "\"} ", 3);
+    out_number(out, count);
+    out_put(out, "\n", 1);
 }
 
 static bool put_histogram(struct out *out, const char *name, const struct labels *labels, const uint64_t *cells, uint64_t sum_ns, uint32_t shown) {
-    size_t name_length = strlen(name), line_bytes = name_length + labels->out.length + NUMBER_BYTES_MAX + 32;
-    if (!reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 4) * line_bytes))
+    size_t name_length = strlen(name), line_bytes = name_length + labels->out.length + OUT_NUMBER_BYTES + 32;
+    if (!out_reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 4) * line_bytes))
         return false;
     /* The beginning stands behind the room that the lines can take at most. */
     struct out begin = {out->bytes, out->length + (OPSTREAM_CLASSIC_BOUNDS + 3) * line_bytes, out->capacity};
     size_t begin_at = begin.length;
-    put(&begin, name, name_length);
-    put(&begin, "_bucket{", 8);
-    put(&begin, labels->out.bytes, labels->out.length);
-    put(&begin, ",le=\"", 5);
+    out_put(&begin, name, name_length);
+    out_put(&begin, "_bucket{", 8);
+    out_put(&begin, labels->out.bytes, labels->out.length);
+    out_put(&begin, ",le=\"", 5);
     size_t begin_length = begin.length - begin_at;
 
     uint64_t count = 0;
@@ -242,18 +160,18 @@ static bool put_histogram(struct out *out, const char *name, const struct labels
         count += cells[cell];
     put_bucket(out, begin_at, begin_length, "+Inf", count);
 
-    put(out, name, name_length);
-    put_text(out, "_sum{");
-    put(out, labels->out.bytes, labels->out.length);
-    put(out, "} ", 2);
-    put_seconds(out, sum_ns);
-    put(out, "\n", 1);
-    put(out, name, name_length);
-    put_text(out, "_count{");
-    put(out, labels->out.bytes, labels->out.length);
-    put(out, "} ", 2);
-    put_number(out, count);
-    put(out, "\n", 1);
+    out_put(out, name, name_length);
+    out_text(out, "_sum{");
+    out_put(out, labels->out.bytes, labels->out.length);
+    out_put(out, "} ", 2);
+    out_seconds(out, sum_ns);
+    out_put(out, "\n", 1);
+    out_put(out, name, name_length);
+    out_text(out, "_count{");
+    out_put(out, labels->out.bytes, labels->out.length);
+    out_put(out, "} ", 2);
+    out_number(out, count);
+    out_put(out, "\n", 1);
     return true;
 }
 
@@ -279,15 +197,15 @@ static bool put_types(struct out *out, struct labels *labels, const opstream_exp
 }
 
 static void put_executions(struct out *out, const struct merged_series *series) {
-    put_number(out, series->count);
+    out_number(out, series->count);
 }
 
 static void put_sum(struct out *out, const struct merged_series *series) {
-    put_seconds(out, series->sum_ns);
+    out_seconds(out, series->sum_ns);
 }
 
 static void put_longest(struct out *out, const struct merged_series *series) {
-    put_seconds(out, series->longest_ns);
+    out_seconds(out, series->longest_ns);
 }
 
 static const struct {
@@ -309,7 +227,7 @@ static bool put_operators(struct out *out, struct labels *labels, const opstream
             if (!set_series(labels, series) || !set_extra(labels, series->type->model) || !put_sample(out, family->name, labels))
                 return false;
             operator_families[f].put_value(out, series);
-            put(out, "\n", 1);
+            out_put(out, "\n", 1);
         }
     }
     return true;
@@ -348,27 +266,27 @@ static bool has_busy(const struct merged_model *model) {
 
 static void put_one(struct out *out, const struct merged_model *model) {
     (void)model;
-    put(out, "1", 1);
+    out_put(out, "1", 1);
 }
 
 static void put_last_execution(struct out *out, const struct merged_model *model) {
-    put_seconds(out, model->last_execution_wall_ns);
+    out_seconds(out, model->last_execution_wall_ns);
 }
 
 static void put_busy(struct out *out, const struct merged_model *model) {
-    put_seconds(out, model->busy_ns);
+    out_seconds(out, model->busy_ns);
 }
 
 static void put_gap(struct out *out, const struct merged_model *model) {
-    put_seconds(out, model->gap_ns);
+    out_seconds(out, model->gap_ns);
 }
 
 static void put_late(struct out *out, const struct merged_model *model) {
-    put_number(out, model->late_intervals);
+    out_number(out, model->late_intervals);
 }
 
 static void put_subscribed(struct out *out, const struct merged_model *model) {
-    put_seconds(out, model->subscribed_ns);
+    out_seconds(out, model->subscribed_ns);
 }
 
 /* Without put_value: the histogram. */
@@ -405,7 +323,7 @@ static bool put_models(struct out *out, struct labels *labels, const opstream_ex
             if (!put_sample(out, family->name, labels))
                 return false;
             model_families[f].put_value(out, model);
-            put(out, "\n", 1);
+            out_put(out, "\n", 1);
         }
     }
     return true;
@@ -433,7 +351,7 @@ int opstream_exposition_text(opstream_exposition *exposition, const struct opstr
         return status;
     struct out out = {exposition->text, 0, exposition->text_capacity};
     struct labels labels = {.bytes_max = options->label_bytes_max};
-    bool done = reserve(&out, expected_bytes(exposition, options)) && put_types(&out, &labels, exposition, options->operator_bounds) && put_operators(&out, &labels, exposition) &&
+    bool done = out_reserve(&out, expected_bytes(exposition, options)) && put_types(&out, &labels, exposition, options->operator_bounds) && put_operators(&out, &labels, exposition) &&
                 (!options->per_operator || put_operator_histograms(&out, &labels, exposition, options->operator_bounds)) &&
                 put_models(&out, &labels, exposition, options->model_bounds);
     free(labels.out.bytes);

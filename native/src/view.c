@@ -7,11 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "histogram.h"
 #include "memfd.h"
-
-/* So high that no honest count gets there, so low that a sum of some can't wrap. */
-#define COUNT_MAX (UINT64_MAX / 16)
 
 /* An allocated range of a table. It stays so, as no hole can be punched under F_SEAL_FUTURE_WRITE. */
 struct extent {
@@ -314,59 +312,6 @@ void view_other(opstream_view *view, uint32_t row, uint64_t now_ns, struct view_
 
 /* ---- The publisher's own counts ---- */
 
-struct totals {
-    uint64_t read, recorded, overflowed, corrupt, name, time, bytes_discarded;
-};
-
-static void load_totals(const struct segment_totals *from, struct totals *ret_totals) {
-    ret_totals->read = atomic_load_explicit((cell_u64 *)&from->records_read, memory_order_acquire);
-    ret_totals->recorded = atomic_load_explicit((cell_u64 *)&from->records_recorded, memory_order_acquire);
-    ret_totals->overflowed = atomic_load_explicit((cell_u64 *)&from->records_overflowed, memory_order_acquire);
-    ret_totals->corrupt = atomic_load_explicit((cell_u64 *)&from->records_corrupt, memory_order_acquire);
-    ret_totals->name = atomic_load_explicit((cell_u64 *)&from->records_name, memory_order_acquire);
-    ret_totals->time = atomic_load_explicit((cell_u64 *)&from->records_time, memory_order_acquire);
-    ret_totals->bytes_discarded = atomic_load_explicit((cell_u64 *)&from->bytes_discarded, memory_order_acquire);
-}
-
-static bool load_committed(const struct segment_counters *counters, struct totals *ret_totals) {
-    for (int tries = 0; tries < 3; tries++) {
-        uint64_t before = atomic_load_explicit((cell_u64 *)&counters->sequence, memory_order_acquire);
-        load_totals(&counters->committed, ret_totals);
-        if (!(before & 1) && load_word(&counters->sequence) == before)
-            return true;
-    }
-    return false;
-}
-
-/* What a dead publisher had taken from its pipes and not yet come to. */
-static void load_last(const struct segment_counters *counters, struct totals *ret_totals) {
-    load_totals(&counters->live, ret_totals);
-    uint64_t taken = load_word(&counters->bytes_taken), settled = load_word(&counters->bytes_settled), record_bytes = load_word(&counters->record_bytes);
-    uint64_t unsettled = taken > settled ? taken - settled : 0;
-    ret_totals->read += record_bytes ? unsettled / record_bytes : 0;
-    ret_totals->bytes_discarded += record_bytes ? unsettled % record_bytes : unsettled;
-}
-
-static uint64_t highest(uint64_t last, uint64_t now) {
-    if (now > COUNT_MAX)
-        now = COUNT_MAX;
-    return now > last ? now : last;
-}
-
-/* Each count stays or grows. Whatever is read but in no other count is interrupted, and a sum of more than was read is what was read: so the identity holds, whatever the segment says. */
-static void account(const struct totals *totals, struct opstream_counters *counters) {
-    counters->records_recorded = highest(counters->records_recorded, totals->recorded);
-    counters->records_overflowed = highest(counters->records_overflowed, totals->overflowed);
-    counters->records_corrupt = highest(counters->records_corrupt, totals->corrupt);
-    counters->records_name = highest(counters->records_name, totals->name);
-    counters->records_time = highest(counters->records_time, totals->time);
-    counters->bytes_discarded = highest(counters->bytes_discarded, totals->bytes_discarded);
-    uint64_t sum = counters->records_recorded + counters->records_corrupt + counters->records_name + counters->records_time;
-    uint64_t read = highest(sum + counters->records_interrupted, totals->read);
-    counters->records_interrupted = read - sum;
-    counters->records_read = read;
-}
-
 static int count_models(opstream_view *view, struct opstream_counters *counters) {
     uint64_t rows;
     int status = used_rows(view, TABLE_MODELS, &rows);
@@ -386,17 +331,11 @@ static int count_models(opstream_view *view, struct opstream_counters *counters)
 int opstream_view_counters(opstream_view *view, int departed, uint64_t now_ns, struct opstream_counters *ret_counters) {
     const struct segment_counters *from = &head_of(view)->counters;
     struct opstream_counters *counters = &view->counters;
-    struct totals totals;
     int status = count_models(view, counters);
     if (status)
         return status;
-    if (departed) {
-        load_last(from, &totals);
-        account(&totals, counters);
-    } else if (load_committed(from, &totals)) {
-        account(&totals, counters);
-    }
-    counters->reader_cpu_ns = highest(counters->reader_cpu_ns, load_word(&from->reader_cpu_ns));
+    budget_read(from, departed != 0, counters);
+    counters->reader_cpu_ns = load_word(&from->reader_cpu_ns);
     counters->pipe_capacity_bytes = load_word(&from->pipe_capacity_bytes);
     uint64_t ppm = longest_of(load_word(&from->pipe_window), load_word(&from->pipe_high_water_ppm[0]), load_word(&from->pipe_high_water_ppm[1]), now_ns);
     counters->pipe_high_water_ppm = ppm < 1000000 ? ppm : 1000000;
