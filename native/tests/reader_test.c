@@ -1,7 +1,11 @@
 #include "reader.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
-#include <sys/ioctl.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "clock.h"
@@ -278,6 +282,40 @@ static void test_own_table(void) {
     tear_down();
 }
 
+/* From now on the kernel answers this system call with an error, as an old one or a container's does. */
+static void deny(unsigned system_call, unsigned error) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, system_call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+/* Without a table of its own the reader does all the same, in the process's. */
+static void test_shared_table(void) {
+    deny(SYS_unshare, EPERM);
+    test_again();
+}
+
+/* Kernels before 5.9: the inherited descriptors are closed one by one. The end of a pipe that only the reader could keep open shows it. */
+static void test_old_kernel(void) {
+    int ends[2];
+    char byte;
+    deny(SYS_close_range, ENOSYS);
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    set_up();
+    close(ends[1]);
+    CHECK_EQ_INT(read(ends[0], &byte, 1), 0);
+    add_pipe(1 << 16);
+    execute_subscribed(100);
+    check_balance((OPERATORS + 1) * 100);
+    tear_down();
+}
+
 int main(void) {
     reader_stop(NULL);
     rig_case(test_exact, "");
@@ -294,5 +332,7 @@ int main(void) {
     rig_case(test_drain_only, "");
     rig_case(test_pressure, "");
     rig_case(test_own_table, "");
+    rig_case(test_shared_table, "");
+    rig_case(test_old_kernel, "");
     return 0;
 }
