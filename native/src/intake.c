@@ -194,6 +194,10 @@ static void decode_all(struct intake *intake, struct inlet *inlet) {
 static size_t take(struct intake *intake, struct inlet *inlet, size_t fill) {
     look_at_clock(intake);
     bool decoding = begin_decoding(intake);
+    if (!decoding) {
+        struct frame_loss uncounted = {0};
+        frame_finish(inlet->frame, &uncounted); /* what was being decoded must not stand in the way of what is read */
+    }
     size_t bytes = inlet_read(inlet, fill, decoding, intake->now_ns, intake->counters);
     intake->arrival_ns = intake->now_ns;
     intake->restless = true;
@@ -236,7 +240,9 @@ static void remove_inlet(struct intake *intake, size_t i) {
     struct inlet *inlet = intake->inlets[i];
     struct frame_loss loss = {0};
     frame_finish(inlet->frame, &loss);
-    count_loss(intake, &loss);
+    if (!atomic_load_explicit(&intake->draining, memory_order_relaxed)) { /* else it is what nobody decoded, not what nobody could */
+        count_loss(intake, &loss);
+    }
     account_release(intake->account);
     epoll_ctl(intake->epoll_fd, EPOLL_CTL_DEL, inlet->fd, NULL);
     inlet_free(inlet);
