@@ -1,5 +1,5 @@
-/* Runs a fuzzer's harness without a fuzzer: over the files of a folder, each as it is, cut short at some places, and with each of its 32-bit words in turn replaced by some that are
- * likely to hurt. */
+/* Runs a fuzzer's harness without a fuzzer: over the files of a folder, each as it is, cut short at some places, and with each of its
+ * 32-bit words in turn replaced by some that are likely to hurt. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Writes the fuzzers' seeds: seeds FOLDER makes FOLDER/segment and FOLDER/message. Segments are made by the real writer and then packed: the same rows in tables as small as can be, as
- * a fuzzer gets nowhere in a megabyte of zeros. */
+/* Writes the fuzzers' seeds: seeds FOLDER makes FOLDER/segment and FOLDER/message. Segments are made by the real writer and then packed:
+ * the same rows in tables as small as can be, as a fuzzer gets nowhere in a megabyte of zeros. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static void write_message(const char *folder, const char *name, struct opstream_
 }
 
 /* Moves the used rows of each table into pages of their own behind the header, and names them in its directory. */
-static void write_segment(const char *folder, const char *name, const struct segment_writer *writer, const uint8_t *patches, size_t patches_count) {
+static void write_segment(const char *folder, const char *name, const struct segment_writer *writer, const uint8_t *patches,
+                          size_t patches_count) {
     static uint8_t bytes[1 + 255 * FUZZ_PATCH_BYTES + FUZZ_SEGMENT_BYTES];
     size_t begin = 1 + patches_count * FUZZ_PATCH_BYTES, end = sizeof(struct segment);
     memset(bytes, 0, sizeof(bytes));
@@ -60,7 +61,8 @@ static void write_segment(const char *folder, const char *name, const struct seg
 }
 
 static void write_segments(const char *folder) {
-    struct segment_identity identity = {.kind = OPSTREAM_KIND_HOSTED, .app = "app", .labels = "team=a", .hosted_name = "h", .config_digest = "d"};
+    struct segment_identity identity = {
+        .kind = OPSTREAM_KIND_HOSTED, .app = "app", .labels = "team=a", .hosted_name = "h", .config_digest = "d"};
     struct segment_writer writer;
     struct series_table *table;
     require(!segment_create(&identity, SERIES_CAPACITY_MIN, &writer), "segment");
@@ -97,9 +99,14 @@ static void write_segments(const char *folder) {
 
 static void write_messages(const char *folder) {
     write_message(folder, "hello",
-                  (struct opstream_message){.type = OPSTREAM_MESSAGE_HELLO, .uuid = "0123456789abcde", .kind = OPSTREAM_KIND_HOSTED, .segment_bytes = 20480000,
-                                            .hosted_name = "r\xc3\xa9snet", .config_digest = "0123456789abcdef0123456789abcdef"});
-    write_message(folder, "refuse", (struct opstream_message){.type = OPSTREAM_MESSAGE_REFUSE, .reason = OPSTREAM_E_UNSEALED, .text = "a seal is missing"});
+                  (struct opstream_message){.type = OPSTREAM_MESSAGE_HELLO,
+                                            .uuid = "0123456789abcde",
+                                            .kind = OPSTREAM_KIND_HOSTED,
+                                            .segment_bytes = 20480000,
+                                            .hosted_name = "r\xc3\xa9snet",
+                                            .config_digest = "0123456789abcdef0123456789abcdef"});
+    write_message(folder, "refuse",
+                  (struct opstream_message){.type = OPSTREAM_MESSAGE_REFUSE, .reason = OPSTREAM_E_UNSEALED, .text = "a seal is missing"});
     write_message(folder, "stop", (struct opstream_message){.type = OPSTREAM_MESSAGE_STOP});
 }
 

@@ -42,7 +42,8 @@ static void check_counters(opstream_view *view, int departed, struct opstream_co
     if (opstream_view_counters(view, departed, UINT64_C(1) << 40, &now))
         return;
     require(now.records_read == now.records_recorded + now.records_corrupt + now.records_name + now.records_time + now.records_interrupted);
-    require(now.records_read >= before->records_read && now.records_recorded >= before->records_recorded && now.bytes_discarded >= before->bytes_discarded);
+    require(now.records_read >= before->records_read && now.records_recorded >= before->records_recorded &&
+            now.bytes_discarded >= before->bytes_discarded);
     require(now.pipe_high_water_ppm <= 1000000 && now.reader_path <= 2 && now.time_unit <= 2);
     *before = now;
 }

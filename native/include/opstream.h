@@ -134,6 +134,7 @@ void opstream_model_close(opstream_model *model);
 #define OPSTREAM_MESSAGE_BYTES 256
 #define OPSTREAM_PROTOCOL_VERSION 1
 
+/* Where each field lies is message.c's; texts are followed by zeros, so that a message has one encoding only. */
 enum opstream_message_type {
     OPSTREAM_MESSAGE_HELLO = 1,   /* publisher → daemon, with exactly one descriptor: the segment's memfd */
     OPSTREAM_MESSAGE_WELCOME = 2, /* daemon → publisher: accepted */
@@ -203,7 +204,7 @@ struct opstream_subscribe_error {
 
 #define OPSTREAM_SUBSCRIBE_ERRORS_MAX 16
 
-/* Checks the descriptor (seals, file system, size ≤ max_bytes) and the header, and maps it read-only. Does not keep `fd`. Any thread. Never blocks.
+/* Checks the descriptor (seals, file system, size ≤ max_bytes) and the header, and maps it read-only. Keeps a copy of `fd`, not `fd` itself. Any thread. Never blocks.
  * Everything that the publisher writes afterwards is checked again on every use. */
 int opstream_view_open(int fd, uint64_t max_bytes, opstream_view **ret_view);
 int opstream_view_info(const opstream_view *view, struct opstream_view_info *ret_info);
@@ -242,7 +243,7 @@ typedef struct opstream_exposition opstream_exposition;
 struct opstream_exposition_options {
     uint32_t operator_bounds;     /* bit i: classic bound i is shown for operators */
     uint32_t model_bounds;        /* the same for models */
-    uint32_t label_bytes_max;     /* longer op_type and op_name are cut and get 16 hex digits of their hash */
+    uint32_t label_bytes_max;     /* longer op_type and op_name are cut so that with 16 hex digits of the whole one's hash they have at most as many bytes; at least 16 */
     uint32_t per_operator;        /* ≠ 0: classic histograms by op_name too */
 };
 
@@ -253,7 +254,7 @@ int opstream_exposition_new(opstream_exposition **ret_exposition);
  * The view is not kept. A view that turns out torn is left out whole: its status is returned, the exposition stays as it was. */
 int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view, const char *app, const char *labels, uint64_t now_ns, uint64_t alive_until_ns);
 
-/* Number of series that have been added (after merging): operators' and models' counters count one each, a histogram one. */
+/* Number of series that the text has without per_operator (after merging): operators' and models' counters and gauges count one each, a histogram one. */
 size_t opstream_exposition_series(const opstream_exposition *exposition);
 
 /* Text format 0.0.4 of all operator and model families. *ret_bytes belongs to the exposition, until it is freed or rendered again. */

@@ -32,7 +32,8 @@ static bool load_committed(const struct segment_counters *counters, struct total
 /* What a dead publisher had taken from its pipes and not yet come to. */
 static void load_last(const struct segment_counters *counters, struct totals *ret_totals) {
     load_totals(&counters->live, ret_totals);
-    uint64_t taken = cell_get(&counters->bytes_taken), settled = cell_get(&counters->bytes_settled), record_bytes = cell_get(&counters->record_bytes);
+    uint64_t taken = cell_get(&counters->bytes_taken), settled = cell_get(&counters->bytes_settled),
+             record_bytes = cell_get(&counters->record_bytes);
     uint64_t unsettled = taken > settled ? taken - settled : 0;
     ret_totals->read += record_bytes ? unsettled / record_bytes : 0;
     ret_totals->bytes_discarded += record_bytes ? unsettled % record_bytes : unsettled;
@@ -44,7 +45,8 @@ static uint64_t highest(uint64_t last, uint64_t now) {
     return now > last ? now : last;
 }
 
-/* Each count stays or grows. Whatever is read but in no other count is interrupted, and a sum of more than was read is what was read: so the identity holds, whatever the segment says. */
+/* Each count stays or grows. Whatever is read but in no other count is interrupted, and a sum of more than was read is what was read: so
+ * the identity holds, whatever the segment says. */
 static void account(const struct totals *totals, struct opstream_counters *counters) {
     counters->records_recorded = highest(counters->records_recorded, totals->recorded);
     counters->records_overflowed = highest(counters->records_overflowed, totals->overflowed);

@@ -1,4 +1,5 @@
-/* hash.h: a keyed hash of short texts for tables in private memory: who doesn't know the seed can't choose texts that meet in one place. Values differ from process to process. */
+/* hash.h: a keyed hash of short texts for tables in private memory: who doesn't know the seed can't choose texts that meet in one place.
+ * Values differ from process to process. */
 #ifndef OPSTREAM_HASH_H
 #define OPSTREAM_HASH_H
 

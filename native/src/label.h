@@ -16,8 +16,8 @@ size_t label_fitting(const char *text, size_t length, size_t max);
 /* 64-bit FNV-1a: the same in all processes and versions, as equal names must stay equal when they are cut. */
 uint64_t label_hash(const char *text, size_t length);
 
-/* Cuts what is longer than `max` (at least LABEL_HASH_DIGITS) bytes: its beginning, then the hash of the whole in 16 hex digits, `max` bytes together, or up to three fewer where a
- * character would be cut in two. Writes at most `max` bytes, no NUL; returns their number. */
+/* Cuts what is longer than `max` (at least LABEL_HASH_DIGITS) bytes: its beginning, then the hash of the whole in 16 hex digits, `max`
+ * bytes together, or up to three fewer where a character would be cut in two. Writes at most `max` bytes, no NUL; returns their number. */
 size_t label_cut(const char *text, size_t length, size_t max, char *ret_text);
 
 #endif

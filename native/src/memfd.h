@@ -8,10 +8,12 @@
 /* A memfd of that size, O_CLOEXEC, at a high number, not sealed yet. Negative with errno when there is none. */
 int memfd_make(uint64_t bytes);
 
-/* SHRINK, GROW, SEAL, and FUTURE_WRITE where the kernel has it: mappings made before can still be written through. −1 with errno when refused. */
+/* SHRINK, GROW, SEAL, and FUTURE_WRITE where the kernel has it: mappings made before can still be written through. −1 with errno when
+ * refused. */
 int memfd_seal(int fd);
 
-/* Whether it is a memfd on tmpfs, sealed as above, and not larger than max_bytes; its size. OPSTREAM_E_NOT_MEMFD, _E_SIZE, _E_UNSEALED. Never blocks, whatever the descriptor is. */
+/* Whether it is a memfd on tmpfs, sealed as above, and not larger than max_bytes; its size. OPSTREAM_E_NOT_MEMFD, _E_SIZE, _E_UNSEALED.
+ * Never blocks, whatever the descriptor is. */
 int memfd_check(int fd, uint64_t max_bytes, uint64_t *ret_bytes);
 
 /* Allocates its pages in a range. To touch one that can't be had would be a SIGBUS. */

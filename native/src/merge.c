@@ -133,7 +133,8 @@ static struct merged_model *model_of(opstream_exposition *exposition, struct key
     struct merge_entry *entry;
     for (size_t i = hash; (entry = &table->entries[i & (table->capacity - 1)])->found; i++) {
         struct merged_model *model = entry->found;
-        if (entry->hash == hash && model->device == device && equals(name, model->name) && equals(app, model->app) && equals(labels, model->labels))
+        if (entry->hash == hash && model->device == device && equals(name, model->name) && equals(app, model->app) &&
+            equals(labels, model->labels))
             return model;
     }
     struct merged_model *model = take(exposition, sizeof(*model));
@@ -164,7 +165,8 @@ static struct merged_type *type_of(opstream_exposition *exposition, struct merge
     struct merged_type *type = take(exposition, sizeof(*type));
     if (!type)
         return NULL;
-    *type = (struct merged_type){.model = model, .type = keep_text(exposition, text.text, text.length), .type_length = (uint32_t)text.length};
+    *type =
+        (struct merged_type){.model = model, .type = keep_text(exposition, text.text, text.length), .type_length = (uint32_t)text.length};
     if (!type->type)
         return NULL;
     *entry = (struct merge_entry){hash, type};
@@ -180,13 +182,15 @@ static struct merged_series *series_of(opstream_exposition *exposition, struct m
     struct merge_entry *entry;
     for (size_t i = hash; (entry = &table->entries[i & (table->capacity - 1)])->found; i++) {
         struct merged_series *series = entry->found;
-        if (entry->hash == hash && series->type == type && series->name_length == name.length && !memcmp(series->name, name.text, name.length))
+        if (entry->hash == hash && series->type == type && series->name_length == name.length &&
+            !memcmp(series->name, name.text, name.length))
             return series;
     }
     struct merged_series *series = take(exposition, sizeof(*series));
     if (!series)
         return NULL;
-    *series = (struct merged_series){.type = type, .name = keep_text(exposition, name.text, name.length), .name_length = (uint32_t)name.length};
+    *series =
+        (struct merged_series){.type = type, .name = keep_text(exposition, name.text, name.length), .name_length = (uint32_t)name.length};
     if (!series->name)
         return NULL;
     *entry = (struct merge_entry){hash, series};
@@ -245,8 +249,8 @@ struct targets {
     struct merged_series **series;
 };
 
-static int find_targets(opstream_exposition *exposition, opstream_view *view, struct key app, struct key labels, uint32_t models, uint32_t rows,
-                        struct targets *targets) {
+static int find_targets(opstream_exposition *exposition, opstream_view *view, struct key app, struct key labels, uint32_t models,
+                        uint32_t rows, struct targets *targets) {
     static const struct key other = {"(other)", sizeof("(other)") - 1};
     char type_buffer[3 * STRING_BYTES_MAX], name_buffer[3 * STRING_BYTES_MAX];
     struct view_model model;
@@ -270,7 +274,8 @@ static int find_targets(opstream_exposition *exposition, opstream_view *view, st
 }
 
 /* First everything that can fail, which leaves at most series without a record behind, and those aren't shown; then the numbers. */
-int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view, const char *app, const char *labels, uint64_t now_ns, uint64_t alive_until_ns) {
+int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view, const char *app, const char *labels, uint64_t now_ns,
+                            uint64_t alive_until_ns) {
     uint32_t models, rows;
     int status = view_rows(view, &models, &rows);
     if (status)

@@ -4,7 +4,8 @@
 #include "label.h"
 #include "opstream.h"
 
-/* What lies where in a packet. Numbers are little-endian; a text is followed by zeros up to its field's end, so that a message has one encoding only; so is the last field. */
+/* What lies where in a packet. Numbers are little-endian; a text is followed by zeros up to its field's end, so that a message has one
+ * encoding only; so is the last field. */
 enum message_offset {
     AT_MAGIC = 0,
     AT_VERSION = 4,

@@ -114,7 +114,8 @@ void segment_free(struct segment_writer *writer) {
     close(writer->fd);
 }
 
-/* Pages of a table up to `wanted` bytes, and up to a chunk more. A page that was only allocated still looks like a hole to lseek, and would fault once more under a record: so it is written to. */
+/* Pages of a table up to `wanted` bytes, and up to a chunk more. A page that was only allocated still looks like a hole to lseek, and would
+ * fault once more under a record: so it is written to. */
 static bool have(struct segment_writer *writer, enum segment_table_kind kind, uint64_t wanted, uint64_t chunk, uint64_t *had) {
     if (wanted <= *had)
         return true;
@@ -190,7 +191,8 @@ void segment_count_error(struct segment_writer *writer, int acl_error) {
     cell_add(&errors[i].count, 1);
 }
 
-/* Every store is a release, so that who sees one of them also sees the odd sequence before it: no fence is needed (and thread sanitizers know none). */
+/* Every store is a release, so that who sees one of them also sees the odd sequence before it: no fence is needed (and thread sanitizers
+ * know none). */
 void segment_commit(struct segment_writer *writer, uint64_t held_back) {
     struct segment_counters *counters = &writer->base->counters;
     struct segment_totals *from = &counters->live, *to = &counters->committed;

@@ -21,14 +21,15 @@ struct segment_writer {
     uint64_t series_had, strings_had;  /* reader thread */
 };
 
-/* Makes the memfd (`series_capacity` rows), maps it, seals it (SHRINK, GROW, SEAL, and FUTURE_WRITE where the kernel has it), writes the header. Allocates the pages of the header, of model row 0
- * and of its OTHERS row. `identity`'s uuid, times and pid are filled in here. */
+/* Makes the memfd (`series_capacity` rows), maps it, seals it (SHRINK, GROW, SEAL, and FUTURE_WRITE where the kernel has it), writes the
+ * header. Allocates the pages of the header, of model row 0 and of its OTHERS row. `identity`'s uuid, times and pid are filled in here. */
 int segment_create(const struct segment_identity *identity, uint32_t series_capacity, struct segment_writer *ret_writer);
 
 /* Unmaps and closes. Only when no thread writes any more. */
 void segment_free(struct segment_writer *writer);
 
-/* Whether rows up to and including `row` of a table can be touched: allocates further pages (fallocate, in chunks) as needed. false: no memory is to be had. */
+/* Whether rows up to and including `row` of a table can be touched: allocates further pages (fallocate, in chunks) as needed. false: no
+ * memory is to be had. */
 bool segment_have_model(struct segment_writer *writer, uint64_t row);    /* MODELS and OTHERS; control thread */
 bool segment_have_series(struct segment_writer *writer, uint64_t row);   /* reader thread */
 bool segment_have_strings(struct segment_writer *writer, uint64_t bytes); /* reader thread */
@@ -42,7 +43,8 @@ void segment_model_set_state(struct segment_writer *writer, uint32_t row, enum s
 /* Counts a failed subscribe call. Control thread. */
 void segment_count_error(struct segment_writer *writer, int acl_error);
 
-/* Copies the live totals into the committed ones under the sequence lock; `held_back` records are read but not yet recorded and stay out. Reader thread. */
+/* Copies the live totals into the committed ones under the sequence lock; `held_back` records are read but not yet recorded and stay out.
+ * Reader thread. */
 void segment_commit(struct segment_writer *writer, uint64_t held_back);
 
 /* Single-writer addition: relaxed load and store, no locked instruction. */

@@ -26,7 +26,7 @@ struct series_table {
     uint64_t mask;
     uint64_t retry_ns;
     uint32_t last;                        /* row of the last record */
-    uint32_t *followers;                  /* which row came after each one the last time: models run their operators in the same order again and again */
+    uint32_t *followers; /* which row came after each one the last time: models run their operators in the same order again and again */
     struct entry entries[];
 };
 
@@ -71,7 +71,8 @@ static inline bool string_equals(const struct segment_writer *writer, uint32_t p
 }
 
 /* `name` without bytes is "(other)". */
-static inline bool row_is(const struct segment_writer *writer, const struct segment_series *row, uint32_t model_row, struct text type, struct text name) {
+static inline bool row_is(const struct segment_writer *writer, const struct segment_series *row, uint32_t model_row, struct text type,
+                          struct text name) {
     if (row->model_row != model_row || !string_equals(writer, row->type, type))
         return false;
     return name.bytes ? row->name != NAME_OTHER && string_equals(writer, row->name, name) : row->name == NAME_OTHER;
@@ -81,7 +82,8 @@ static inline bool row_is(const struct segment_writer *writer, const struct segm
 static inline struct entry *find_series(struct series_table *table, uint64_t hash, uint32_t model_row, struct text type, struct text name) {
     for (uint64_t i = hash;; i++) {
         struct entry *entry = &table->entries[i & table->mask];
-        if (entry->hash == hash && entry->kind == ENTRY_SERIES && row_is(table->writer, &table->writer->series[entry->value], model_row, type, name))
+        if (entry->hash == hash && entry->kind == ENTRY_SERIES &&
+            row_is(table->writer, &table->writer->series[entry->value], model_row, type, name))
             return entry;
         if (entry->kind == ENTRY_FREE)
             return entry;
@@ -91,7 +93,8 @@ static inline struct entry *find_series(struct series_table *table, uint64_t has
 static struct entry *find_type(struct series_table *table, uint64_t hash, struct text type) {
     for (uint64_t i = hash;; i++) {
         struct entry *entry = &table->entries[i & table->mask];
-        if (entry->kind == ENTRY_FREE || (entry->hash == hash && entry->kind == ENTRY_TYPE && string_equals(table->writer, entry->value, type)))
+        if (entry->kind == ENTRY_FREE ||
+            (entry->hash == hash && entry->kind == ENTRY_TYPE && string_equals(table->writer, entry->value, type)))
             return entry;
     }
 }
@@ -115,7 +118,8 @@ static uint32_t place_string(struct series_table *table, struct text text, uint6
 }
 
 /* The row for a series at its first sight, or NULL. */
-static struct segment_series *add_series(struct series_table *table, uint64_t hash, uint32_t model_row, struct text type, struct text name, uint64_t now_ns) {
+static struct segment_series *add_series(struct series_table *table, uint64_t hash, uint32_t model_row, struct text type, struct text name,
+                                         uint64_t now_ns) {
     struct segment_writer *writer = table->writer;
     cell_u64 *used = &writer->base->used[TABLE_SERIES - 1].rows;
     uint64_t row = cell_get(used), rows_limit = writer->series_capacity, strings_limit = writer->strings_bytes;
@@ -168,8 +172,8 @@ static inline void record(struct segment_series *row, uint64_t duration_ns, uint
 }
 
 /* Out of line: seldom, and keeps two buffers off the usual way's stack. */
-static __attribute__((noinline)) bool record_cut(struct series_table *table, uint32_t model_row, struct text type, struct text name, uint64_t duration_ns,
-                                                 uint64_t wall_ns, uint64_t now_ns) {
+static __attribute__((noinline)) bool record_cut(struct series_table *table, uint32_t model_row, struct text type, struct text name,
+                                                 uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
     char type_bytes[STRING_BYTES_MAX], name_bytes[STRING_BYTES_MAX];
     size_t type_length = label_cut(type.bytes, type.length, sizeof(type_bytes), type_bytes);
     size_t name_length = label_cut(name.bytes, name.length, sizeof(name_bytes), name_bytes);
@@ -177,8 +181,9 @@ static __attribute__((noinline)) bool record_cut(struct series_table *table, uin
 }
 
 /* A series that has no row yet: gives it one, or else its type's "(other)", or else the model's. Whether it has its own. */
-static __attribute__((noinline)) bool record_new(struct series_table *table, uint64_t hash, uint64_t other_hash, uint32_t model_row, struct text type, struct text name,
-                                                 uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
+static __attribute__((noinline)) bool record_new(struct series_table *table, uint64_t hash, uint64_t other_hash, uint32_t model_row,
+                                                 struct text type, struct text name, uint64_t duration_ns, uint64_t wall_ns,
+                                                 uint64_t now_ns) {
     const struct text other = {NULL, 0};
     struct segment_writer *writer = table->writer;
     struct segment_series *row = add_series(table, hash, model_row, type, name, now_ns);
@@ -191,15 +196,16 @@ static __attribute__((noinline)) bool record_new(struct series_table *table, uin
     return own;
 }
 
-bool series_record(struct series_table *table, uint32_t model_row, const char *type_bytes, size_t type_length, const char *name_bytes, size_t name_length,
-                   uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
+bool series_record(struct series_table *table, uint32_t model_row, const char *type_bytes, size_t type_length, const char *name_bytes,
+                   size_t name_length, uint64_t duration_ns, uint64_t wall_ns, uint64_t now_ns) {
     const struct text type = {type_bytes, type_length}, name = {name_bytes, name_length};
     if (type_length > STRING_BYTES_MAX || name_length > STRING_BYTES_MAX)
         return record_cut(table, model_row, type, name, duration_ns, wall_ns, now_ns);
 
     /* A guess that is right saves the hash; row 0 is what follows nothing yet. */
     uint32_t row = table->followers[table->last];
-    if (cell_get(&table->writer->base->used[TABLE_SERIES - 1].rows) == 0 || !row_is(table->writer, &table->writer->series[row], model_row, type, name)) {
+    if (cell_get(&table->writer->base->used[TABLE_SERIES - 1].rows) == 0 ||
+        !row_is(table->writer, &table->writer->series[row], model_row, type, name)) {
         uint64_t type_and_model = hash_text(table->seed, model_row, type_bytes, type_length);
         uint64_t hash = hash_text(table->seed, type_and_model, name_bytes, name_length);
         struct entry *entry = find_series(table, hash, model_row, type, name);

@@ -135,7 +135,8 @@ static void put_bucket(struct out *out, size_t begin, size_t begin_length, const
     out_put(out, "\n", 1);
 }
 
-static bool put_histogram(struct out *out, const char *name, const struct labels *labels, const uint64_t *cells, uint64_t sum_ns, uint32_t shown) {
+static bool put_histogram(struct out *out, const char *name, const struct labels *labels, const uint64_t *cells, uint64_t sum_ns,
+                          uint32_t shown) {
     size_t name_length = strlen(name), line_bytes = name_length + labels->out.length + OUT_NUMBER_BYTES + 32;
     if (!out_reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 4) * line_bytes))
         return false;
@@ -179,7 +180,8 @@ static bool put_histogram(struct out *out, const char *name, const struct labels
 
 /* Sums over the operators of a type: in the sorted series these follow each other. */
 static bool put_types(struct out *out, struct labels *labels, const opstream_exposition *exposition, uint32_t shown) {
-    static const struct family family = {"ascend_op_duration_seconds", "histogram", "Execution time of every operator run, by operator type."};
+    static const struct family family = {"ascend_op_duration_seconds", "histogram",
+                                         "Execution time of every operator run, by operator type."};
     if (exposition->series_count && !put_header(out, &family))
         return false;
     for (size_t i = 0; i < exposition->series_count;) {
@@ -298,7 +300,9 @@ static const struct {
     {{"ascend_model_info", "gauge", "1 for each model that is or was subscribed."}, was_subscribed, put_one},
     {{"ascend_model_execution_duration_seconds", "histogram", "Execution time of the whole model."}, has_executions, NULL},
     {{"ascend_model_last_execution_timestamp_seconds", "gauge", "Wall clock of the newest record."}, has_record, put_last_execution},
-    {{"ascend_model_busy_seconds_total", "counter", "Time in which at least one operator ran; overlapping operators are counted once."}, has_busy, put_busy},
+    {{"ascend_model_busy_seconds_total", "counter", "Time in which at least one operator ran; overlapping operators are counted once."},
+     has_busy,
+     put_busy},
     {{"ascend_model_gap_seconds_total", "counter", "Time inside model executions in which no operator ran."}, has_busy, put_gap},
     {{"ascend_model_late_intervals_total", "counter", "Operators that came too late to count in busy and gap time."}, has_busy, put_late},
     {{"ascend_subscribed_seconds_total", "counter", "Time during which the model was subscribed."}, was_subscribed, put_subscribed},
@@ -331,7 +335,8 @@ static bool put_models(struct out *out, struct labels *labels, const opstream_ex
 
 /* About how long the text will be. What is too much costs nothing, as it isn't touched; growing would copy. */
 static size_t expected_bytes(const opstream_exposition *exposition, const struct opstream_exposition_options *options) {
-    size_t histogram = (size_t)__builtin_popcount(options->operator_bounds) + 3, lines = 3 + (options->per_operator ? histogram : 0), bytes = 0;
+    size_t histogram = (size_t)__builtin_popcount(options->operator_bounds) + 3, lines = 3 + (options->per_operator ? histogram : 0),
+           bytes = 0;
     const struct merged_type *type = NULL;
     for (size_t i = 0; i < exposition->series_count; i++) {
         const struct merged_series *series = exposition->series[i];
@@ -345,13 +350,15 @@ static size_t expected_bytes(const opstream_exposition *exposition, const struct
     return bytes;
 }
 
-int opstream_exposition_text(opstream_exposition *exposition, const struct opstream_exposition_options *options, const char **ret_bytes, size_t *ret_length) {
+int opstream_exposition_text(opstream_exposition *exposition, const struct opstream_exposition_options *options, const char **ret_bytes,
+                             size_t *ret_length) {
     int status = merge_sort(exposition);
     if (status)
         return status;
     struct out out = {exposition->text, 0, exposition->text_capacity};
     struct labels labels = {.bytes_max = options->label_bytes_max};
-    bool done = out_reserve(&out, expected_bytes(exposition, options)) && put_types(&out, &labels, exposition, options->operator_bounds) && put_operators(&out, &labels, exposition) &&
+    bool done = out_reserve(&out, expected_bytes(exposition, options)) && put_types(&out, &labels, exposition, options->operator_bounds) &&
+                put_operators(&out, &labels, exposition) &&
                 (!options->per_operator || put_operator_histograms(&out, &labels, exposition, options->operator_bounds)) &&
                 put_models(&out, &labels, exposition, options->model_bounds);
     free(labels.out.bytes);

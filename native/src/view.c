@@ -71,7 +71,8 @@ static bool text_ends(const char *text, size_t size) {
 }
 
 static int check_directory(const struct segment_header *header, uint64_t bytes) {
-    static const uint32_t rows[SEGMENT_TABLES] = {sizeof(struct segment_model), sizeof(struct segment_series), sizeof(struct segment_series), 1};
+    static const uint32_t rows[SEGMENT_TABLES] = {sizeof(struct segment_model), sizeof(struct segment_series),
+                                                  sizeof(struct segment_series), 1};
     static const uint64_t most[SEGMENT_TABLES] = {MODELS_CAPACITY, MODELS_CAPACITY, SERIES_CAPACITY_MAX,
                                                   (uint64_t)SERIES_CAPACITY_MAX * STRINGS_BYTES_PER_SERIES};
     for (uint32_t i = 0; i < SEGMENT_TABLES; i++) {
@@ -82,7 +83,8 @@ static int check_directory(const struct segment_header *header, uint64_t bytes) 
             table->capacity * table->row_bytes > bytes - table->offset)
             return OPSTREAM_E_LAYOUT;
     }
-    if (header->directory[TABLE_MODELS - 1].capacity != header->directory[TABLE_OTHERS - 1].capacity || header->directory[TABLE_STRINGS - 1].capacity % 8)
+    if (header->directory[TABLE_MODELS - 1].capacity != header->directory[TABLE_OTHERS - 1].capacity ||
+        header->directory[TABLE_STRINGS - 1].capacity % 8)
         return OPSTREAM_E_LAYOUT;
     return 0;
 }
@@ -98,8 +100,9 @@ static int check_header(const struct segment_header *header, uint64_t bytes) {
     if (header->header_bytes != sizeof(struct segment) || header->cells != OPSTREAM_CELLS || header->tables != SEGMENT_TABLES ||
         memcmp(header->bounds_ns, histogram_bounds_ns, sizeof(header->bounds_ns)))
         return OPSTREAM_E_LAYOUT;
-    if ((identity->kind != OPSTREAM_KIND_AGENT && identity->kind != OPSTREAM_KIND_HOSTED) || !text_ends(identity->app, sizeof(identity->app)) ||
-        !text_ends(identity->labels, sizeof(identity->labels)) || !text_ends(identity->hosted_name, sizeof(identity->hosted_name)) ||
+    if ((identity->kind != OPSTREAM_KIND_AGENT && identity->kind != OPSTREAM_KIND_HOSTED) ||
+        !text_ends(identity->app, sizeof(identity->app)) || !text_ends(identity->labels, sizeof(identity->labels)) ||
+        !text_ends(identity->hosted_name, sizeof(identity->hosted_name)) ||
         !text_ends(identity->config_digest, sizeof(((struct opstream_view_info *)0)->config_digest)))
         return OPSTREAM_E_LAYOUT;
     return check_directory(header, bytes);
@@ -298,7 +301,8 @@ static void read_series(const struct segment_series *series, uint64_t now_ns, st
     if (!ret_series->created_wall_ns)
         return;
     ret_series->sum_ns = load_word(&series->duration.sum_ns);
-    ret_series->longest_ns = longest_of(load_word(&series->window), load_word(&series->longest_ns[0]), load_word(&series->longest_ns[1]), now_ns);
+    ret_series->longest_ns =
+        longest_of(load_word(&series->window), load_word(&series->longest_ns[0]), load_word(&series->longest_ns[1]), now_ns);
     copy_words(ret_series->cells, series->duration.cells, sizeof(ret_series->cells));
 }
 
@@ -337,7 +341,8 @@ int opstream_view_counters(opstream_view *view, int departed, uint64_t now_ns, s
     budget_read(from, departed != 0, counters);
     counters->reader_cpu_ns = load_word(&from->reader_cpu_ns);
     counters->pipe_capacity_bytes = load_word(&from->pipe_capacity_bytes);
-    uint64_t ppm = longest_of(load_word(&from->pipe_window), load_word(&from->pipe_high_water_ppm[0]), load_word(&from->pipe_high_water_ppm[1]), now_ns);
+    uint64_t ppm = longest_of(load_word(&from->pipe_window), load_word(&from->pipe_high_water_ppm[0]),
+                              load_word(&from->pipe_high_water_ppm[1]), now_ns);
     counters->pipe_high_water_ppm = ppm < 1000000 ? ppm : 1000000;
     uint64_t path = load_word(&from->reader_path), unit = load_word(&from->time_unit);
     counters->reader_path = path <= 2 ? (uint32_t)path : 0;
@@ -352,7 +357,8 @@ int opstream_view_subscribe_errors(const opstream_view *view, struct opstream_su
         const struct segment_error *error = &head_of(view)->errors[i];
         uint64_t code = load_word(&error->acl_error);
         if (code)
-            ret_errors[count++] = (struct opstream_subscribe_error){.acl_error = (int32_t)(uint32_t)code, .count = load_word(&error->count)};
+            ret_errors[count++] =
+                (struct opstream_subscribe_error){.acl_error = (int32_t)(uint32_t)code, .count = load_word(&error->count)};
     }
     *ret_count = count;
     return 0;

@@ -27,7 +27,8 @@ static void close_publisher(struct publisher *publisher) {
     segment_free(&publisher->writer);
 }
 
-static void record(struct publisher *publisher, uint32_t model_row, const char *type, const char *name, uint64_t duration_ns, uint64_t wall_ns) {
+static void record(struct publisher *publisher, uint32_t model_row, const char *type, const char *name, uint64_t duration_ns,
+                   uint64_t wall_ns) {
     series_record(publisher->table, model_row, type, strlen(type), name, strlen(name), duration_ns, wall_ns, NOW_NS);
 }
 

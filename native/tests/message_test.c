@@ -2,7 +2,8 @@
 #include "opstream.h"
 
 static struct opstream_message hello(void) {
-    struct opstream_message message = {.version = OPSTREAM_PROTOCOL_VERSION, .type = OPSTREAM_MESSAGE_HELLO, .kind = OPSTREAM_KIND_HOSTED, .segment_bytes = 20480000};
+    struct opstream_message message = {
+        .version = OPSTREAM_PROTOCOL_VERSION, .type = OPSTREAM_MESSAGE_HELLO, .kind = OPSTREAM_KIND_HOSTED, .segment_bytes = 20480000};
     memcpy(message.uuid, "0123456789abcdef", 16);
     strcpy(message.hosted_name, "r\xc3\xa9snet");
     memset(message.config_digest, 'd', sizeof(message.config_digest) - 1);
@@ -22,7 +23,8 @@ static void check_round_trip(void) {
     CHECK_EQ_STR(back.hosted_name, there.hosted_name);
     CHECK_EQ_STR(back.config_digest, there.config_digest);
 
-    struct opstream_message refuse = {.version = 1, .type = OPSTREAM_MESSAGE_REFUSE, .reason = OPSTREAM_E_UNSEALED, .text = "a seal is missing"};
+    struct opstream_message refuse = {
+        .version = 1, .type = OPSTREAM_MESSAGE_REFUSE, .reason = OPSTREAM_E_UNSEALED, .text = "a seal is missing"};
     CHECK_EQ_INT(opstream_message_encode(&refuse, bytes), 0);
     CHECK_EQ_INT(opstream_message_parse(bytes, sizeof(bytes), &back), 0);
     CHECK_EQ_INT(back.reason, OPSTREAM_E_UNSEALED);
@@ -34,7 +36,14 @@ static void check_bytes(void) {
     struct opstream_message message = hello();
     uint8_t bytes[OPSTREAM_MESSAGE_BYTES];
     CHECK_EQ_INT(opstream_message_encode(&message, bytes), 0);
-    CHECK(!memcmp(bytes, "OPSM\1\0\1\0" "0123456789abcdef" "\2\0\0\0" "\0\0\0\0" "\0\x80\x38\1\0\0\0\0" "r\xc3\xa9snet\0", 48));
+    CHECK(!memcmp(bytes,
+                  "OPSM\1\0\1\0"
+                  "0123456789abcdef"
+                  "\2\0\0\0"
+                  "\0\0\0\0"
+                  "\0\x80\x38\1\0\0\0\0"
+                  "r\xc3\xa9snet\0",
+                  48));
     CHECK_EQ_U64(bytes[104], 'd');
     CHECK_EQ_U64(bytes[135], 'd');
     CHECK_EQ_U64(bytes[136], 0);

@@ -158,7 +158,8 @@ static void check_strings_full(void) {
     end();
 }
 
-/* Nobody may be ended by SIGBUS because there is no page to be had. Descriptors that can't allocate stand for that; it is asked for again only after a second. */
+/* Nobody may be ended by SIGBUS because there is no page to be had. Descriptors that can't allocate stand for that; it is asked for again
+ * only after a second. */
 static void check_no_pages(void) {
     begin(8192);
     CHECK(record(1, "T", "n", 1));

@@ -1,4 +1,5 @@
-/* What a scrape shows, byte for byte. With an argument it writes the text there instead of comparing: so data/exposition.prom is made again. */
+/* What a scrape shows, byte for byte. With an argument it writes the text there instead of comparing: so data/exposition.prom is made
+ * again. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -106,13 +107,15 @@ static size_t lines_with(const char *text, const char *part) {
 }
 
 static void check_options(void) {
-    struct opstream_exposition_options options = {.operator_bounds = UINT32_MAX, .model_bounds = 0, .label_bytes_max = 0, .per_operator = 1};
+    struct opstream_exposition_options options = {
+        .operator_bounds = UINT32_MAX, .model_bounds = 0, .label_bytes_max = 0, .per_operator = 1};
     size_t length;
     char *text = render(&options, &length);
     CHECK_EQ_U64(lines_with(text, "ascend_op_name_duration_seconds_count{"), 14);
     CHECK_EQ_U64(lines_with(text, "ascend_op_name_duration_seconds_bucket{"), 14 * (OPSTREAM_CLASSIC_BOUNDS + 1));
     CHECK_EQ_U64(lines_with(text, "ascend_model_execution_duration_seconds_bucket{"), 2);
-    CHECK_EQ_U64(lines_with(text, "op_name=\"layer/0/MatMul\""), 2 * (3 + OPSTREAM_CLASSIC_BOUNDS + 3)); /* 14 bytes: shorter than a hash is never cut */
+    CHECK_EQ_U64(lines_with(text, "op_name=\"layer/0/MatMul\""),
+                 2 * (3 + OPSTREAM_CLASSIC_BOUNDS + 3)); /* 14 bytes: shorter than a hash is never cut */
     CHECK_EQ_U64(lines_with(text, "longer than every bound"), 0);
     free(text);
 }

@@ -13,7 +13,8 @@
 #define NOW_NS (UINT64_C(100) * WINDOW_NS)
 
 static struct segment_writer new_segment(uint32_t capacity) {
-    struct segment_identity identity = {.kind = OPSTREAM_KIND_HOSTED, .app = "app", .labels = "team=a", .hosted_name = "h", .config_digest = "d"};
+    struct segment_identity identity = {
+        .kind = OPSTREAM_KIND_HOSTED, .app = "app", .labels = "team=a", .hosted_name = "h", .config_digest = "d"};
     struct segment_writer writer;
     CHECK_EQ_INT(segment_create(&identity, capacity, &writer), 0);
     return writer;
@@ -70,7 +71,8 @@ static void check_rows(void) {
     CHECK_EQ_INT(view_rows(view, &models, &series), 0);
     CHECK_EQ_U64(series, 61);
     const struct view_identity *identity = view_identity(view, 59);
-    CHECK(identity->model_row == 1 && identity->type_length == 1 && identity->name_length == 3 && !memcmp(identity->name, "n59", 4) && *identity->type == 'T');
+    CHECK(identity->model_row == 1 && identity->type_length == 1 && identity->name_length == 3 && !memcmp(identity->name, "n59", 4) &&
+          *identity->type == 'T');
     CHECK(!strcmp(view_identity(view, 60)->name, "(other)"));
     struct view_series row;
     view_series(view, 59, NOW_NS, &row);
@@ -93,8 +95,8 @@ static void check_rows(void) {
 }
 
 static void check_identity(const struct opstream_counters *counters) {
-    CHECK_EQ_U64(counters->records_read, counters->records_recorded + counters->records_corrupt + counters->records_name + counters->records_time +
-                                             counters->records_interrupted);
+    CHECK_EQ_U64(counters->records_read, counters->records_recorded + counters->records_corrupt + counters->records_name +
+                                             counters->records_time + counters->records_interrupted);
 }
 
 static void check_counters(void) {
@@ -156,7 +158,8 @@ static void check_lying_counters(void) {
             segment_commit(&writer, 0);
             CHECK_EQ_INT(opstream_view_counters(view, departed, NOW_NS, &counters), 0);
             check_identity(&counters);
-            CHECK(counters.records_read >= before.records_read && counters.records_recorded >= before.records_recorded && counters.records_name >= before.records_name);
+            CHECK(counters.records_read >= before.records_read && counters.records_recorded >= before.records_recorded &&
+                  counters.records_name >= before.records_name);
             CHECK(counters.records_read >= counters.records_recorded);
             before = counters;
         }
@@ -193,7 +196,8 @@ static void check_descriptors(void) {
     int null = open("/dev/null", O_RDONLY);
     CHECK_EQ_INT(open_status(null), OPSTREAM_E_NOT_MEMFD);
     CHECK_EQ_INT(open_status(-1), OPSTREAM_E_NOT_MEMFD);
-    int unsealed = memfd_make(1 << 20), sealed = memfd_make(1 << 20), small = memfd_make(64), huge = (int)syscall(SYS_memfd_create, "huge", 6 /* sealing, hugetlb */);
+    int unsealed = memfd_make(1 << 20), sealed = memfd_make(1 << 20), small = memfd_make(64),
+        huge = (int)syscall(SYS_memfd_create, "huge", 6 /* sealing, hugetlb */);
     CHECK_EQ_INT(open_status(unsealed), OPSTREAM_E_UNSEALED);
     CHECK_EQ_INT(memfd_seal(sealed), 0);
     CHECK_EQ_INT(open_status(sealed), OPSTREAM_E_MAGIC);
@@ -222,7 +226,9 @@ static void lie_table_kind(struct segment *segment) { segment->header.directory[
 static void lie_table_outside(struct segment *segment) { segment->header.directory[3].offset = segment->header.segment_bytes + 4096; }
 static void lie_table_end(struct segment *segment) { segment->header.directory[3].capacity *= 2; }
 static void lie_table_wraps(struct segment *segment) { segment->header.directory[2].offset = UINT64_MAX - 4095; }
-static void lie_table_capacity(struct segment *segment) { segment->header.directory[2].capacity = UINT64_MAX / sizeof(struct segment_series); }
+static void lie_table_capacity(struct segment *segment) {
+    segment->header.directory[2].capacity = UINT64_MAX / sizeof(struct segment_series);
+}
 static void lie_table_crooked(struct segment *segment) { segment->header.directory[2].offset += 8; }
 static void lie_table_in_header(struct segment *segment) { segment->header.directory[2].offset = 4096; }
 static void lie_row_bytes(struct segment *segment) { segment->header.directory[0].row_bytes = 8; }
@@ -253,10 +259,23 @@ static void check_lying_headers(void) {
         void (*lie)(struct segment *);
         int status;
     } lies[] = {
-        {lie_magic, OPSTREAM_E_MAGIC}, {lie_version, OPSTREAM_E_VERSION}, {lie_size, OPSTREAM_E_SIZE}, {lie_header_bytes, OPSTREAM_E_LAYOUT},
-        {lie_cells, OPSTREAM_E_LAYOUT}, {lie_bound, OPSTREAM_E_LAYOUT}, {lie_kind, OPSTREAM_E_LAYOUT}, {lie_app, OPSTREAM_E_LAYOUT}, {lie_digest, OPSTREAM_E_LAYOUT},
-        {lie_table_kind, OPSTREAM_E_LAYOUT}, {lie_table_outside, OPSTREAM_E_LAYOUT}, {lie_table_end, OPSTREAM_E_LAYOUT}, {lie_table_wraps, OPSTREAM_E_LAYOUT},
-        {lie_table_capacity, OPSTREAM_E_LAYOUT}, {lie_table_crooked, OPSTREAM_E_LAYOUT}, {lie_table_in_header, OPSTREAM_E_LAYOUT}, {lie_row_bytes, OPSTREAM_E_LAYOUT},
+        {lie_magic, OPSTREAM_E_MAGIC},
+        {lie_version, OPSTREAM_E_VERSION},
+        {lie_size, OPSTREAM_E_SIZE},
+        {lie_header_bytes, OPSTREAM_E_LAYOUT},
+        {lie_cells, OPSTREAM_E_LAYOUT},
+        {lie_bound, OPSTREAM_E_LAYOUT},
+        {lie_kind, OPSTREAM_E_LAYOUT},
+        {lie_app, OPSTREAM_E_LAYOUT},
+        {lie_digest, OPSTREAM_E_LAYOUT},
+        {lie_table_kind, OPSTREAM_E_LAYOUT},
+        {lie_table_outside, OPSTREAM_E_LAYOUT},
+        {lie_table_end, OPSTREAM_E_LAYOUT},
+        {lie_table_wraps, OPSTREAM_E_LAYOUT},
+        {lie_table_capacity, OPSTREAM_E_LAYOUT},
+        {lie_table_crooked, OPSTREAM_E_LAYOUT},
+        {lie_table_in_header, OPSTREAM_E_LAYOUT},
+        {lie_row_bytes, OPSTREAM_E_LAYOUT},
         {lie_others, OPSTREAM_E_LAYOUT},
     };
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
@@ -283,8 +302,9 @@ static void lie_string_length(struct segment *segment) { memset(strings_in(segme
 static void lie_string_beyond(struct segment *segment) { memcpy(strings_in(segment), &(uint32_t){28}, 4); }
 
 static void check_torn_rows(void) {
-    static void (*const lies[])(struct segment *) = {lie_used_models, lie_used_series, lie_used_strings, lie_used_crooked, lie_model_name, lie_model_row,
-                                                     lie_string_place, lie_string_at_end, lie_string_length, lie_string_beyond};
+    static void (*const lies[])(struct segment *) = {lie_used_models,   lie_used_series,  lie_used_strings, lie_used_crooked,
+                                                     lie_model_name,    lie_model_row,    lie_string_place, lie_string_at_end,
+                                                     lie_string_length, lie_string_beyond};
     uint32_t models, series;
     int honest = lying_memfd(lie_nothing);
     opstream_view *view = view_of(honest);
