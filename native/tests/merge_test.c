@@ -132,10 +132,11 @@ static void check_order(void) {
     opstream_exposition *exposition = new_exposition();
     char name[8];
     segment_model_row(&publisher.writer, 1, 1, "a");
-    segment_model_row(&publisher.writer, 2, 0, "b");
+    segment_model_row(&publisher.writer, 2, 0, "c");
+    segment_model_row(&publisher.writer, 3, 0, "b");
     for (int i = 0; i < 25; i++) {
         snprintf(name, sizeof(name), "n%02d", i * 7 % 25);
-        record(&publisher, 1 + (uint32_t)i % 2, i % 3 ? "T" : "S", name, 1, 1);
+        record(&publisher, 1 + (uint32_t)i % 3, i % 4 ? "T" : "S", name, 1, 1);
     }
     CHECK_EQ_INT(opstream_exposition_add(exposition, publisher.view, "z", "", NOW_NS, NOW_NS), 0);
     CHECK_EQ_INT(opstream_exposition_add(exposition, publisher.view, "y", "", NOW_NS, NOW_NS), 0);
@@ -146,6 +147,7 @@ static void check_order(void) {
         const struct merged_model *of_a = a->type->model, *of_b = b->type->model;
         int order = strcmp(of_a->app, of_b->app);
         order = order ? order : (int)of_a->device - (int)of_b->device;
+        order = order ? order : strcmp(of_a->name, of_b->name);
         order = order ? order : strcmp(a->type->type, b->type->type);
         CHECK((order ? order : strcmp(a->name, b->name)) < 0);
     }
