@@ -24,6 +24,7 @@ PATIENCE_SECONDS = 90.0
 
 T = TypeVar("T")
 MARK = "OPSTREAMD_TEST_SITE"
+COMPLAINTS = ("Traceback (most recent call last)", "ERROR: AddressSanitizer", "runtime error:")
 SEGMENT_BYTES = 64 * 2**20
 
 
@@ -278,10 +279,13 @@ class Site:
         for pid in self.processes():
             os.kill(pid, signal.SIGKILL)
         until(lambda: not self.processes(), "death of all")
-        # Shown by pytest when the test has failed.
-        for file in sorted([*self.folder.glob("*.log"), *self.folder.glob("*.out")]):
-            print(f"---- {file.name}\n{file.read_text(errors='replace')[-20_000:]}")
+        said = {file.name: file.read_text(errors="replace") for file in sorted(self.folder.glob("*-*.*"))}
         shutil.rmtree(self.folder)
+        for name, text in said.items():
+            # Shown by pytest when the test has failed.
+            print(f"---- {name}\n{text[-20_000:]}")
+        complaints = {name for name, text in said.items() for sign in COMPLAINTS if sign in text}
+        assert not complaints, f"an exception that nobody has caught, or a sanitizer's finding, in {complaints}"
 
     def _command(self, name: str) -> list[str]:
         return [

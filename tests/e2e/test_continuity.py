@@ -112,6 +112,45 @@ def test_restarted_publisher_goes_on_where_it_was(site: Site, steady: Profile) -
     assert_nothing_lost(scrape, 80 * (len(steady.runs) + 1))
 
 
+def test_killed_supervisor_leaves_its_worker_to_the_next(site: Site, summary: Profile) -> None:
+    site.configure(Model("orphan", summary.path, interval="10ms"), **UNSUPERVISED)
+    daemon = site.serve()
+    supervisor = site.hosted()
+    daemon.until(executed(5), "some executions")
+    segment = site.segment()
+    supervisor.kill()
+    before = executions(daemon.scrape())
+    daemon.until(executed(before + 5), "executions without a supervisor")
+    site.hosted().said("hosted worker adopted", pid=segment.pid)
+    assert [its.pid for its in site.segments()] == [segment.pid]
+
+
+def test_changed_configuration_replaces_the_worker(site: Site, summary: Profile) -> None:
+    site.configure(Model("changing", summary.path, interval="10ms"), **UNSUPERVISED)
+    daemon = site.serve()
+    supervisor = site.hosted()
+    daemon.until(executed(5), "some executions")
+    first = site.segment()
+    supervisor.kill()
+    site.configure(Model("changing", summary.path, executions=20), **UNSUPERVISED)
+    site.hosted().said("hosted worker is outdated", pid=first.pid)
+    until(lambda: first.pid not in site.processes(), "the outdated worker's end")
+    times = executions(first.exposition()) + 20
+    assert_replayed(daemon.until(executed(times), "the new one's executions"), summary, times, model="changing")
+
+
+def test_worker_that_nobody_wants_ends_itself(site: Site, summary: Profile) -> None:
+    state = {"directory": str(site.folder / "state"), "retention": "2s"}
+    site.configure(Model("forgotten", summary.path, interval="10ms"), **UNSUPERVISED, state=state)
+    supervisor = site.hosted()
+    until(site.segments, "the worker")
+    supervisor.kill()
+    until(lambda: not site.processes(), "its end")
+    made = site.journal.read()
+    assert made["records_made"] == made["records_written"]
+    assert made["strings_made"] == made["strings_read"]
+
+
 def test_series_end_together_when_retention_has_passed(site: Site, summary: Profile) -> None:
     site.configure(
         Model("passing", summary.path, executions=40),

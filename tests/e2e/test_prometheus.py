@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import profiles
-from expectations import executed
+from expectations import executed, executions
 from processes import Model, Site, until
 from profiles import Profile
 
@@ -55,6 +55,27 @@ def test_a_minute_of_prometheus(site: Site, tmp_path: Path) -> None:
                 assert abs(_bucket(value) - _bucket(exact)) <= 1, (op_type, quantile, value, exact)
 
 
+@pytest.mark.long
+def test_a_killed_daemon_is_no_reset(site: Site, tmp_path: Path) -> None:
+    """Prometheus sees a gap, and after it the counters where they would have been."""
+    profile = profiles.STEADY.write(tmp_path)
+    web: dict[str, object] = {"listen_address": [f"127.0.0.1:{_free_port()}"]}
+    site.configure(Model("watched", profile.path, interval="100ms"), web=web)
+    daemon = site.serve()
+    with _prometheus(tmp_path, daemon.port) as ask:
+        runs = "sum(ascend_op_executions_total)"
+        for _ in range(3):
+            so_far = executions(daemon.scrape())
+            daemon.until(executed(so_far + 50), "50 executions")
+            daemon.kill()
+            until(lambda: ask("up == 0"), "a failed scrape")
+            daemon = site.serve()
+            until(lambda: ask("up == 1"), "a scrape of the next daemon")
+        last = daemon.scrape()
+        until(lambda: float(ask(runs)[0]["value"][1]) >= last.total("ascend_op_executions_total"), "the last count")
+        assert ask("sum(resets(ascend_op_executions_total[5m]))")[0]["value"][1] == "0"
+
+
 def _bucket(seconds: float) -> int:
     return next(number for number, bound in enumerate(BOUNDS) if seconds <= bound)
 
@@ -65,11 +86,15 @@ def _program(name: str) -> str:
     return path
 
 
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 @contextmanager
 def _prometheus(folder: Path, scraped_port: int) -> Iterator[Any]:
     """A Prometheus that scrapes once a second. Gives a function that asks it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = _free_port()
     configuration = folder / "prometheus.yml"
     configuration.write_text(
         "global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
