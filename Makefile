@@ -52,7 +52,7 @@ test-long: $(VENV)/.tested .tools/usr/bin/promtool $(VENV)-address/.installed
 	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 $(VENV)-address/bin/python -m pytest -m 'not long' tests/e2e tests/integration
 
 lint: $(VENV)/.tested
-	$(BIN)/ruff check daemon tests native
+	$(BIN)/ruff check daemon tests native && $(BIN)/ruff format --check daemon tests native
 	$(BIN)/mypy
 
 test-native: $(VENV)/.tested

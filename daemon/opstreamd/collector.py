@@ -23,10 +23,6 @@ SETTLE_SECONDS = 1.5
 one of them is still missing would look like a counter that has gone backward. The interim rule until the daemon has a
 checkpoint that says for whom to wait."""
 
-SERIES_MAX = 500_000
-EXPOSITION_BYTES_MAX = 256 * 2**20
-"""The publisher that goes beyond one of the two is refused; the others stay as they are."""
-
 
 class NotReady(Exception):
     """There is no answer yet; the text says why."""
@@ -128,7 +124,7 @@ class Collector:
                         break  # its series are in the exposition already: begin anew
             else:
                 operators = self._operators(exposition)
-                if len(operators) <= EXPOSITION_BYTES_MAX or not sources:
+                if len(operators) <= self._config.limits.exposition_bytes or not sources:
                     break
                 expelled.append((sources.pop().publisher, Refusal("quota", Status.FULL, "the exposition is too large")))
         own = self._metrics.text(
@@ -165,8 +161,9 @@ class Collector:
             )
         except EngineError as error:
             raise Refusal.of(error) from error
-        if exposition.series > SERIES_MAX:
-            raise Refusal("quota", Status.FULL, f"all publishers together may have {SERIES_MAX} series")
+        if exposition.series > self._config.limits.series:
+            text = f"all publishers together may have {self._config.limits.series} series"
+            raise Refusal("quota", Status.FULL, text)
         return reading
 
     def _operators(self, exposition: Exposition) -> bytes:

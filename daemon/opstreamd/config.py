@@ -124,7 +124,15 @@ class Limits:
     segment_bytes: int = key(keys.integer(2**20, 2**30), "Size of one segment.", default=64 * 2**20)
     connections_per_uid: int = key(keys.integer(1, 65536), "Connections of one user.", default=512)
     segments_per_uid: int = key(keys.integer(1, 65536), "Segments of one user, departed ones included.", default=256)
-    bytes_per_uid: int = key(keys.integer(2**20, 2**40), "Sum of one user's segments.", default=2**30)
+    bytes_per_uid: int = key(
+        keys.integer(2**20, 2**40), "Sum of one user's segments; only what is used of them takes memory.", default=2**32
+    )
+    series: int = key(
+        keys.integer(1, 10_000_000), "Series of all publishers; who goes beyond is refused.", default=500_000
+    )
+    exposition_bytes: int = key(
+        keys.integer(1, 2**32), "Bytes of all publishers' series in text; who goes beyond is refused.", default=2**28
+    )
     label_length: int = key(
         keys.integer(64, 4096), "Bytes of op_type and op_name; longer ones are cut and marked by a hash.", default=200
     )

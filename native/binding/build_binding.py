@@ -1,7 +1,8 @@
 """Writes the C source of the extension module `opstreamd._native`: `build_binding.py HEADER OUTPUT`.
 
-The declarations are the part of opstream.h between its marks, word for word, so that the binding cannot drift from the header. API mode: the C compiler checks
-every declaration against the header. Limited API: one module serves every Python from 3.11 on.
+The declarations are the part of opstream.h between its marks, word for word, so that the binding cannot drift from the
+header. API mode: the C compiler checks every declaration against the header. Limited API: one module serves every
+Python from 3.11 on.
 """
 
 import pathlib

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is kept: as many intervals as may wait. The slack makes moving them to the front a matter of a few per interval. */
+/* The slack makes forgetting the oldest a matter of a few moves per interval. */
 #define SPANS_CAPACITY (BUSY_INTERVALS_MAX + BUSY_INTERVALS_MAX / 4)
+#define BATCH_NS UINT64_C(1000000)     /* what is final is counted in batches of at least this much device time */
 
 struct span {
     uint64_t start, end;
@@ -12,8 +13,8 @@ struct span {
 
 /* Disjoint intervals in order of time, the final ones and the waiting ones alike. */
 struct spans {
-    uint32_t head, tail;
-    uint32_t waiting;                  /* the first one that ends after the horizon, or one before it */
+    uint32_t tail;
+    uint32_t uncounted;                /* the first one that ends after what is counted, or one before it */
     uint64_t forgotten;                /* nothing is known about the time before */
     struct span at[SPANS_CAPACITY];
 };
@@ -22,6 +23,7 @@ struct busy {
     struct segment_model *model;
     uint64_t newest_end;
     uint64_t horizon;                  /* everything before is final */
+    uint64_t counted;                  /* and counted up to here */
     struct spans operators, executions;
 };
 
@@ -49,10 +51,10 @@ static uint64_t greater(uint64_t a, uint64_t b) {
 /* Joins [start, end) to what is there. There is room for one more. Most intervals belong at the end, so that is where the search begins. */
 static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
     uint32_t after = spans->tail;
-    while (after > spans->head && spans->at[after - 1].start > end)
+    while (after > 0 && spans->at[after - 1].start > end)
         after--;
     uint32_t first = after;
-    while (first > spans->head && spans->at[first - 1].end >= start)
+    while (first > 0 && spans->at[first - 1].end >= start)
         first--;
     if (first < after) {
         start = lesser(start, spans->at[first].start);
@@ -61,8 +63,8 @@ static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
     memmove(&spans->at[first + 1], &spans->at[after], (spans->tail - after) * sizeof(spans->at[0]));
     spans->tail = spans->tail - after + first + 1;
     spans->at[first] = (struct span){start, end};
-    if (spans->waiting > first)
-        spans->waiting = first;
+    if (spans->uncounted > first)
+        spans->uncounted = first;
 }
 
 /* Time of [start, end) that the spans from number `i` on cover. */
@@ -77,59 +79,54 @@ static uint64_t covered(const struct spans *spans, uint32_t i, uint64_t start, u
 /* The first span that ends after `time`: looked for from the end, as what is asked about is seldom old. */
 static uint32_t first_after(const struct spans *spans, uint64_t time) {
     uint32_t i = spans->tail;
-    while (i > spans->head && spans->at[i - 1].end > time)
+    while (i > 0 && spans->at[i - 1].end > time)
         i--;
     return i;
 }
 
-static void skip_final(struct spans *spans, uint64_t horizon) {
-    while (spans->waiting < spans->tail && spans->at[spans->waiting].end <= horizon)
-        spans->waiting++;
+static void skip_counted(struct spans *spans, uint64_t counted) {
+    while (spans->uncounted < spans->tail && spans->at[spans->uncounted].end <= counted)
+        spans->uncounted++;
 }
 
-/* Everything before `horizon` becomes final: counts what was waiting there. */
-static void finalise(struct busy *busy, uint64_t horizon) {
+/* Nothing can come to lie before the horizon any more, so it doesn't matter when that is counted. */
+static void count_final(struct busy *busy) {
     struct spans *operators = &busy->operators, *executions = &busy->executions;
-    uint64_t before = busy->horizon;
-    if (horizon <= before)
-        return;
-    skip_final(operators, before);
-    skip_final(executions, before);
-    cell_add(&busy->model->busy_ns, covered(operators, operators->waiting, before, horizon));
-    uint32_t inside = operators->waiting;
-    for (uint32_t i = executions->waiting; i < executions->tail && executions->at[i].start < horizon; i++) {
-        uint64_t start = greater(before, executions->at[i].start), end = lesser(horizon, executions->at[i].end);
+    uint64_t from = busy->counted, to = busy->horizon;
+    skip_counted(operators, from);
+    skip_counted(executions, from);
+    cell_add(&busy->model->busy_ns, covered(operators, operators->uncounted, from, to));
+    uint32_t inside = operators->uncounted;
+    for (uint32_t i = executions->uncounted; i < executions->tail && executions->at[i].start < to; i++) {
+        uint64_t start = greater(from, executions->at[i].start), end = lesser(to, executions->at[i].end);
         while (inside < operators->tail && operators->at[inside].end <= start)
             inside++;
         cell_add(&busy->model->gap_ns, end - start - covered(operators, inside, start, end));
     }
-    busy->horizon = horizon;
-    skip_final(operators, horizon);
-    skip_final(executions, horizon);
+    busy->counted = to;
 }
 
-/* When as many are kept as can be, the oldest is forgotten; if it was still waiting, it is final now. */
+/* When as many wait as may, the oldest is final; when as many are kept as can be, all but those are forgotten. */
 static void make_room(struct busy *busy, struct spans *spans) {
-    if (spans->tail - spans->head == BUSY_INTERVALS_MAX) {
-        finalise(busy, spans->at[spans->head].end);
-        spans->forgotten = spans->at[spans->head].end;
-        spans->head++;
-        spans->waiting = greater(spans->waiting, spans->head);
-    }
-    if (spans->tail == SPANS_CAPACITY) {
-        memmove(&spans->at[0], &spans->at[spans->head], (spans->tail - spans->head) * sizeof(spans->at[0]));
-        spans->waiting -= spans->head;
-        spans->tail -= spans->head;
-        spans->head = 0;
-    }
+    if (spans->tail < BUSY_INTERVALS_MAX)
+        return;
+    uint32_t oldest = spans->tail - BUSY_INTERVALS_MAX;
+    busy->horizon = greater(busy->horizon, spans->at[oldest].end);
+    if (spans->tail < SPANS_CAPACITY)
+        return;
+    count_final(busy);
+    spans->forgotten = spans->at[oldest].end;
+    spans->tail = BUSY_INTERVALS_MAX - 1;
+    memmove(&spans->at[0], &spans->at[oldest + 1], spans->tail * sizeof(spans->at[0]));
+    spans->uncounted = 0;
 }
 
 static void advance(struct busy *busy, uint64_t end_ns) {
-    if (end_ns <= busy->newest_end)
-        return;
-    busy->newest_end = end_ns;
-    if (end_ns > BUSY_HORIZON_NS)
-        finalise(busy, end_ns - BUSY_HORIZON_NS);
+    busy->newest_end = greater(busy->newest_end, end_ns);
+    if (busy->newest_end > BUSY_HORIZON_NS)
+        busy->horizon = greater(busy->horizon, busy->newest_end - BUSY_HORIZON_NS);
+    if (busy->horizon - busy->counted >= BATCH_NS)
+        count_final(busy);
 }
 
 /* An interval is put in its place before its own end moves the horizon: one that is longer than a second is not late. */
@@ -144,7 +141,7 @@ void busy_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
     advance(busy, end_ns);
 }
 
-/* The part of an execution that is final already, where no other execution has been counted. */
+/* Of the part of an execution whose time has been counted already, where no other execution has been counted. */
 static uint64_t past_gap(const struct busy *busy, uint64_t start, uint64_t end) {
     const struct spans *operators = &busy->operators, *executions = &busy->executions;
     uint64_t gap = 0;
@@ -163,20 +160,21 @@ void busy_execution(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
     make_room(busy, &busy->executions);
     start_ns = greater(start_ns, greater(busy->operators.forgotten, busy->executions.forgotten));
     if (start_ns < end_ns) {
-        cell_add(&busy->model->gap_ns, past_gap(busy, start_ns, lesser(end_ns, busy->horizon)));
+        cell_add(&busy->model->gap_ns, past_gap(busy, start_ns, lesser(end_ns, busy->counted)));
         spans_add(&busy->executions, start_ns, end_ns);
     }
     advance(busy, end_ns);
 }
 
 void busy_settle(struct busy *busy) {
-    finalise(busy, busy->newest_end);
+    busy->horizon = greater(busy->horizon, busy->newest_end);
+    count_final(busy);
 }
 
 void busy_restart(struct busy *busy) {
     busy_settle(busy);
-    busy->newest_end = busy->horizon = 0;
-    busy->operators.head = busy->operators.tail = busy->operators.waiting = 0;
-    busy->executions.head = busy->executions.tail = busy->executions.waiting = 0;
+    busy->newest_end = busy->horizon = busy->counted = 0;
+    busy->operators.tail = busy->operators.uncounted = 0;
+    busy->executions.tail = busy->executions.uncounted = 0;
     busy->operators.forgotten = busy->executions.forgotten = 0;
 }

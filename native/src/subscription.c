@@ -135,18 +135,19 @@ static int switch_off(struct subscriptions *subscriptions, struct subscribed_mod
     return OPSTREAM_OK;
 }
 
-/* One flush for all: what the vendor has written is in the pipes. */
+/* The states first: unsubscribing takes as long as the reader needs for what the vendor has queued, seconds when it can't follow. One flush
+ * for all: then everything that the vendor had is in the pipes. */
 static void switch_all_off(struct subscriptions *subscriptions, enum segment_model_state state) {
     int unused;
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        set_state(subscriptions, &subscriptions->models[i], state);
+    }
     for (size_t i = 0; i < subscriptions->count; i++) {
         if (subscriptions->models[i].on) {
             switch_off(subscriptions, &subscriptions->models[i], &unused);
         }
     }
     reader_flush(subscriptions->reader);
-    for (size_t i = 0; i < subscriptions->count; i++) {
-        set_state(subscriptions, &subscriptions->models[i], state);
-    }
     memset(subscriptions->spent, 0, sizeof subscriptions->spent);
 }
 

@@ -1,6 +1,7 @@
 """`make bench`: what the engine and the daemon cost, against others in the same run: `bench.py BUILD_FOLDER`.
 
-Only ratios are worth comparing between machines. Everything is a median of several runs, the ways taken by turns. Prints Markdown, as the README shows it.
+Only ratios are worth comparing between machines. Everything is a median of several runs, the ways taken by turns.
+Prints Markdown, as the README shows it.
 """
 
 import argparse
@@ -90,7 +91,10 @@ class Bench:
         )
         instructions = self.instructions()
         self.row(
-            "beyond the two string getters, instructions (callgrind)", f"{instructions:.0f}", "≤ 400", instructions <= 400
+            "beyond the two string getters, instructions (callgrind)",
+            f"{instructions:.0f}",
+            "≤ 400",
+            instructions <= 400,
         )
 
     def instructions(self) -> float:
@@ -99,13 +103,23 @@ class Bench:
         with tempfile.TemporaryDirectory() as folder:
             out = f"{folder}/callgrind.out"
             subprocess.run(
-                ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", self.programs / "drain", "engine", str(records)],
+                [
+                    "valgrind",
+                    "--tool=callgrind",
+                    f"--callgrind-out-file={out}",
+                    self.programs / "drain",
+                    "engine",
+                    str(records),
+                ],
                 check=True,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             annotated = subprocess.run(
-                ["callgrind_annotate", "--inclusive=yes", "--threshold=100", out], check=True, capture_output=True, text=True
+                ["callgrind_annotate", "--inclusive=yes", "--threshold=100", out],
+                check=True,
+                capture_output=True,
+                text=True,
             ).stdout
 
         def inclusive(function: str) -> int:
@@ -140,7 +154,8 @@ class Bench:
         rate = f"{high['records_per_second']:,.0f} records/s for 30 s"
         self.row(f"{rate}: rejected", str(high["rejected"]), "0", high["rejected"] == 0)
         self.row(f"{rate}: the writer was blocked", f"{blocked * 100:.3f} %", "≤ 0.1 %", blocked <= 0.001)
-        self.row(f"{rate}: the pipe's fill, p99", f"{high['fill_p99_percent']:.1f} %", "≤ 50 %", high["fill_p99_percent"] <= 50)
+        fill = high["fill_p99_percent"]
+        self.row(f"{rate}: the pipe's fill, p99", f"{fill:.1f} %", "≤ 50 %", fill <= 50)
         self.row(f"{rate}: the reader thread", f"{high['reader_cpu_percent']:.1f} % of a core", "", True)
 
     def idle(self) -> None:
@@ -163,15 +178,26 @@ def journal_value(path: str, name: str) -> int:
 
 
 def idle_daemon(folder: pathlib.Path) -> tuple[float, float]:
-    """Per cent of a core and megabytes resident of a daemon whose only publisher, a hosted worker, has ended its executions; nobody scrapes it meanwhile."""
+    """Per cent of a core and megabytes resident: of a daemon whose only publisher, a hosted worker, has ended its
+    executions. Nobody scrapes it meanwhile."""
     config = folder / "opstreamd.toml"
     config.write_text(
-        '[acl]\nsimulator = true\n[[hosted.models]]\nname = "resnet50"\nmodel = "resnet50"\ninterval = "0s"\nexecutions = 10\n'
+        "[acl]\nsimulator = true\n"
+        '[[hosted.models]]\nname = "resnet50"\nmodel = "resnet50"\ninterval = "0s"\nexecutions = 10\n'
     )
     listen = "127.0.0.1:19780"
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "opstreamd", "serve", f"--config.file={config}", f"--web.listen-address={listen}",
-         f"--agent.socket={folder}/publish/agent.sock", f"--state.directory={folder}/state", "--log.level=warning"]
+        [
+            sys.executable,
+            "-m",
+            "opstreamd",
+            "serve",
+            f"--config.file={config}",
+            f"--web.listen-address={listen}",
+            f"--agent.socket={folder}/publish/agent.sock",
+            f"--state.directory={folder}/state",
+            "--log.level=warning",
+        ]
     )
     try:
         deadline = time.monotonic() + 30

@@ -1,7 +1,7 @@
 """The engine's job as one would write it in Python: `python_drain.py LIBRARY_FOLDERS RECORDS`; one line of JSON.
 
-os.read, the vendor's getters through cffi (one record a call: fewer would cost more), prometheus-client with children kept at hand, the same families.
-The records are made by the simulator into a memfd, as drain.c does it.
+os.read, the vendor's getters through cffi (one record a call: more would cost more), prometheus-client with children
+kept at hand, the same families. The records are made by the simulator into a memfd, as drain.c does it.
 """
 
 import json
@@ -19,14 +19,16 @@ ffi.cdef("""
     void *aclmdlCreateDesc(void); int aclmdlGetDesc(void *, uint32_t);
     size_t aclmdlGetNumInputs(void *); size_t aclmdlGetNumOutputs(void *);
     size_t aclmdlGetInputSizeByIndex(void *, size_t); size_t aclmdlGetOutputSizeByIndex(void *, size_t);
-    void *aclmdlCreateDataset(void); int aclmdlAddDatasetBuffer(void *, void *); void *aclCreateDataBuffer(void *, size_t);
+    void *aclmdlCreateDataset(void); int aclmdlAddDatasetBuffer(void *, void *);
+    void *aclCreateDataBuffer(void *, size_t);
     int aclrtMalloc(void **, size_t, int); int aclmdlExecute(uint32_t, void *, void *);
     void *aclprofCreateSubscribeConfig(int8_t, int, void *);
     int aclprofModelSubscribe(uint32_t, void *); int aclprofModelUnSubscribe(uint32_t);
     int aclprofGetOpDescSize(size_t *);
     int aclprofGetOpType(const void *, size_t, uint32_t, char *, size_t);
     int aclprofGetOpName(const void *, size_t, uint32_t, char *, size_t);
-    uint64_t aclprofGetOpStart(const void *, size_t, uint32_t); uint64_t aclprofGetOpEnd(const void *, size_t, uint32_t);
+    uint64_t aclprofGetOpStart(const void *, size_t, uint32_t);
+    uint64_t aclprofGetOpEnd(const void *, size_t, uint32_t);
     size_t aclprofGetModelId(const void *, size_t, uint32_t);
 """)
 

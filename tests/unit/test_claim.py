@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from opstreamd.claim import Claim, Condition, Record, look
 
 _HOLDER = """

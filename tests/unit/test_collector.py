@@ -16,9 +16,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from segments import SEALS, Peer, Segment, configuration, on_loop
 
-from opstreamd import collector as collector_module
 from opstreamd.collector import SETTLE_SECONDS, Collector, NotReady
-from opstreamd.config import Config, State
+from opstreamd.config import Config, Limits, State
 from opstreamd.durations import Duration
 from opstreamd.publishers import Publishers
 
@@ -277,15 +276,11 @@ async def test_a_segment_that_is_torn_later_is_expelled_and_the_others_stay() ->
             assert publishers.refusals["layout"] == 1
 
 
-@pytest.mark.parametrize(("limit", "value"), [("SERIES_MAX", 3), ("EXPOSITION_BYTES_MAX", 100)])
-def test_who_goes_beyond_the_limits_is_expelled_and_the_others_stay(
-    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(collector_module, limit, value)
-
+@pytest.mark.parametrize("limits", [Limits(series=3), Limits(exposition_bytes=100)], ids=["series", "bytes"])
+def test_who_goes_beyond_the_limits_is_expelled_and_the_others_stay(limits: Limits) -> None:
     @on_loop
     async def scenario() -> None:
-        async with collecting() as (collector, publishers, config):
+        async with collecting(limits=limits) as (collector, publishers, config):
             application = Application(config, "large")
             try:
                 with Peer(config.agent.socket) as small:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from opstreamd.config import BOUNDS_NS, Config, Histograms, Places
 from opstreamd.configfile import ConfigError, Reader, add_flags, from_flags, load, reference
 from opstreamd.durations import Duration

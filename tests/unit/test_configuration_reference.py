@@ -11,4 +11,4 @@ def test_the_checked_in_reference_is_the_printed_one():
     title, empty, rest = REFERENCE.read_text(encoding="utf-8").split("\n", 2)
     assert title.startswith("#")
     assert empty == ""
-    assert rest == configfile.reference(), "regenerate it by `python -m opstreamd.configfile`, below the two first lines"
+    assert rest == configfile.reference(), "print it anew: python -m opstreamd.configfile"

@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+
 from opstreamd.demo import MODELS, configuration, free_address, guide, main
 from opstreamd.keys import Address
 

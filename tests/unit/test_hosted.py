@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+
 from opstreamd import claim
 from opstreamd.assignment import Assignment, assignments
 from opstreamd.claim import Condition, Record, Sight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from opstreamd.assignment import Assignment
 from opstreamd.config import Acl, Config, HostedModel
 from opstreamd.durations import Duration
