@@ -50,6 +50,10 @@ static uint64_t greater(uint64_t a, uint64_t b) {
 
 /* Joins [start, end) to what is there. There is room for one more. Most intervals belong at the end, so that is where the search begins. */
 static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
+    if (spans->tail == 0 || spans->at[spans->tail - 1].end < start) {
+        spans->at[spans->tail++] = (struct span){start, end};
+        return;
+    }
     uint32_t after = spans->tail;
     while (after > 0 && spans->at[after - 1].start > end)
         after--;
