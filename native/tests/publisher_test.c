@@ -212,32 +212,6 @@ static int test_closed_descriptors(void) {
     return 0;
 }
 
-/* The reader can't follow (what comes is no record, so that it has to search): the model is taken off, and comes back a second later. */
-static int test_pressure(void) {
-    static const char garbage[65536];
-    app_start();
-    uint32_t model = app_load(0);
-    opstream_publisher *publisher = open_publisher();
-    opstream_view *view = tally_open(opstream_publisher_segment(publisher));
-    subscribe(publisher, model, 0, "model");
-    int fd = dup(write_end());
-    while (tally_counters(view, false).models_paused == 0) {
-        CHECK(write(fd, garbage, sizeof garbage) == sizeof garbage);
-    }
-    close(fd);
-    CHECK_EQ_U64(tally_counters(view, false).models_subscribed, 0);
-    while (tally_counters(view, false).models_subscribed == 0) {
-        sched_yield();
-    }
-    app_execute(0, model, 10);
-    unsubscribe(publisher, model);
-    tally_app_model(view, 0, "model", 10);
-    CHECK(tally_counters(view, false).records_corrupt > 0);
-    opstream_view_free(view);
-    opstream_publisher_close(publisher);
-    return 0;
-}
-
 /* ---- A daemon ------------------------------------------------------------------------------------------------------------------------ */
 
 static struct opstream_message hear(int daemon) {
@@ -310,7 +284,6 @@ int main(void) {
     CHECK_EQ_INT(run(test_refused_once), 0);
     CHECK_EQ_INT(run(test_stolen_write_end), 0);
     CHECK_EQ_INT(run(test_closed_descriptors), 0);
-    CHECK_EQ_INT(run(test_pressure), 0);
     CHECK_EQ_INT(run(test_daemon), 0);
     return 0;
 }
