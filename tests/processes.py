@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -28,7 +28,7 @@ COMPLAINTS = ("Traceback (most recent call last)", "ERROR: AddressSanitizer", "r
 SEGMENT_BYTES = 64 * 2**20
 
 
-def until(find: Callable[[], T], what: str, seconds: float = PATIENCE_SECONDS) -> T:
+def until(find: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS) -> T:
     """Waits for what `find` finds."""
     deadline = time.monotonic() + seconds
     while not (found := find()):
@@ -203,9 +203,9 @@ class Site:
         }
         self.configure()
 
-    def configure(self, *models: Model, **sections: dict[str, object]) -> None:
+    def configure(self, *models: Model, **sections: Mapping[str, object]) -> None:
         """Writes the configuration: what every test needs, the sections, and the models."""
-        known: dict[str, dict[str, object]] = {
+        known: dict[str, Mapping[str, object]] = {
             "web": {"listen_address": ["127.0.0.1:0"]},
             "agent": {"socket": str(self.socket)},
             "admin": {"socket": str(self.folder / "admin" / "admin.sock")},
@@ -218,7 +218,7 @@ class Site:
         lines: list[str] = []
         for name in known | sections:
             lines.append(f"[{name}]")
-            lines += _lines(known.get(name, {}) | sections.get(name, {}))
+            lines += _lines({**known.get(name, {}), **sections.get(name, {})})
         for model in models:
             lines.append("[[hosted.models]]")
             lines += _lines(vars(model) | {"model": str(model.model)})
@@ -333,6 +333,6 @@ def _segments(pid: int) -> Iterator[Segment]:
             yield Segment(pid, view, descriptor)
 
 
-def _lines(table: dict[str, Any]) -> list[str]:
+def _lines(table: Mapping[str, object]) -> list[str]:
     """TOML writes text, numbers, booleans and lists as JSON does."""
     return [f"{key} = {json.dumps(value)}" for key, value in table.items()]

@@ -50,13 +50,13 @@ class Profile:
     def name(self) -> str:
         return self.path.name.partition(".")[0]
 
-    def executions(self) -> Counter[tuple[str, str]]:
+    def executions(self) -> Counter[tuple[str, ...]]:
         """Runs of each (type, name)."""
         return Counter((run.op_type, run.op_name) for run in self.runs)
 
-    def nanoseconds(self) -> Counter[tuple[str, str]]:
+    def nanoseconds(self) -> Counter[tuple[str, ...]]:
         """Summed time of each (type, name)."""
-        total: Counter[tuple[str, str]] = Counter()
+        total: Counter[tuple[str, ...]] = Counter()
         for run in self.runs:
             total[run.op_type, run.op_name] += run.duration_ns
         return total

@@ -1,7 +1,7 @@
 """Scrapes: text expositions read exactly, and what must hold in every one of them."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -32,14 +32,14 @@ class Scrape:
     def has(self, name: str, **labels: str) -> bool:
         return any(sample == name and its >= labels.items() for sample, its in self.samples)
 
-    def by(self, name: str, *labels: str, **where: str) -> Counter[tuple[str, ...]]:
+    def by(self, name: str, *labels: str, **where: str) -> dict[tuple[str, ...], Decimal]:
         """The samples' sums by some of their labels."""
-        sums: Counter[tuple[str, ...]] = Counter()
+        sums: defaultdict[tuple[str, ...], Decimal] = defaultdict(Decimal)
         for (sample, its), value in self.samples.items():
             if sample == name and its >= where.items():
                 of = dict(its)
-                sums[tuple(of[label] for label in labels)] += value  # type: ignore[assignment]
-        return sums
+                sums[tuple(of[label] for label in labels)] += value
+        return dict(sums)
 
     def published_counters(self) -> dict[Key, Decimal]:
         """Every sample that may never go back: counters, and the parts of histograms."""

@@ -1,6 +1,5 @@
 """What people get wrong: said where they look, and harmless to the rest."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -9,29 +8,26 @@ from expectations import executed
 from processes import Model, Site, until
 from profiles import Profile
 
-
-def _broken_table(profile: Profile, tmp_path: Path) -> tuple[Path, str]:
-    """A table whose 5th line has a duration that is none; and where it is, as line and column."""
-    lines = profile.path.read_text().splitlines(keepends=True)
-    before, after = re.match(r"(.*?\d{16}\.\d*\t?,)(.*)", lines[4], re.DOTALL).groups()  # type: ignore[union-attr]
-    lines[4] = before + "soon," + after.partition(",")[2]
-    path = tmp_path / "broken.csv"
-    path.write_text("".join(lines))
-    return path, f"5:{len(before) + 1}"
-
-
-def _broken_workload(profile: Profile, tmp_path: Path) -> tuple[Path, str]:
-    path = tmp_path / "broken.workload"
-    path.write_text("opstream-workload 1\nop\t0\t1000\tAdd\tadd_1\nop\t0\t-1\tAdd\tadd_2\n")
-    return path, "3:6"
+BROKEN = {
+    "broken.csv": (
+        "Name,Type,Start Time(us),Duration(us)\n"
+        "add_1,Add,1736412474730135.222\t,55.161\n"
+        "add_2,Add,1736412474730296.625\t,soon\n",
+        "3:33",
+    ),
+    "broken.workload": ("opstream-workload 1\nop\t0\t1000\tAdd\tadd_1\nop\t0\t-1\tAdd\tadd_2\n", "3:6"),
+}
 
 
-@pytest.mark.parametrize("break_it", [_broken_table, _broken_workload])
-def test_malformed_model_is_named_with_its_place(site: Site, summary: Profile, tmp_path: Path, break_it) -> None:
-    path, place = break_it(summary, tmp_path)
+@pytest.mark.parametrize(("name", "text", "place"), [(name, *its) for name, its in BROKEN.items()], ids=BROKEN.keys())
+def test_malformed_model_is_named_with_line_and_column(
+    site: Site, summary: Profile, tmp_path: Path, name: str, text: str, place: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
     site.configure(Model("broken", path), Model("good", summary.path, interval="10ms"))
     daemon = site.serve()
-    until(lambda: f"{path}:{place}" in daemon.log.read_text(), f"the place {place} in the log")
+    until(lambda: f"{path}:{place}" in daemon.log.read_text(), "its place in the log")
     scrape = daemon.until(executed(20, model="good"), "executions of the other model")
     assert scrape.total("opstreamd_hosted_up", model="broken") == 0
     assert scrape.total("opstreamd_hosted_up", model="good") == 1

@@ -9,7 +9,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -82,7 +82,7 @@ def changed(content: bytes, form: str, at: int, value: int) -> bytes:
 
 
 def hello(content: bytes, **changes: object) -> Message:
-    fields = {"uuid": IDENTITY, "kind": Kind.AGENT, "segment_bytes": len(content)} | changes
+    fields: dict[str, Any] = {"uuid": IDENTITY, "kind": Kind.AGENT, "segment_bytes": len(content)} | changes
     return Message(MessageType.HELLO, **fields)
 
 
