@@ -139,3 +139,7 @@ void channel_silence(struct channel *channel) {
     while (has_control(channel) && recv(channel->control_fd, &rung, sizeof rung, 0) > 0) {
     }
 }
+
+int channel_bell_fd(const struct channel *channel) {
+    return has_control(channel) ? channel->control_fd : -1;
+}

@@ -40,4 +40,7 @@ void channel_done(struct channel *channel);
 void channel_ring(struct channel *channel);
 void channel_silence(struct channel *channel);
 
+/* Control thread: control_fd while it is ours, to poll; else −1. */
+int channel_bell_fd(const struct channel *channel);
+
 #endif

@@ -5,16 +5,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "clock.h"
+#include "back_off.h"
+#include "bell.h"
 #include "departure.h"
-#include "descriptor.h"
 #include "subscription.h"
-
-#define BACK_OFF_MIN_NS CLOCK_SECOND_NS
-#define BACK_OFF_MAX_NS (60 * CLOCK_SECOND_NS)
 
 /* What the thread is asked for. On the stack of the caller, who waits. */
 struct command {
@@ -31,22 +26,20 @@ enum stage { STAGE_RUNNING, STAGE_LEAVING, STAGE_LEFT, STAGE_STOPPING };
 struct control {
     struct reader *reader;
     struct link *link;
-    int stop_fd;
+    struct bell stop;
     pthread_t thread;
 
     pthread_mutex_t mutex;             /* of the next four */
     pthread_cond_t changed;
     struct command *first, **last;
     enum stage stage;
-    int wake_fd;
+    struct bell wake;
 
     /* the thread's own */
     struct subscriptions *subscriptions;
-    int pressure_fd;
     bool exit_registered, stop_told;
     uint64_t resume_ns;                /* when the paused models come back; UINT64_MAX: none are paused */
-    uint64_t resumed_ns;
-    uint64_t back_off_ns;
+    struct back_off back_off;
 };
 
 static void obey(struct control *control, struct command *command) {
@@ -105,19 +98,11 @@ static enum stage obey_all(struct control *control) {
     return stage;
 }
 
-/* The first pause of a bad time is a second long, each further one twice the last. */
-static void back_off(struct control *control, uint64_t now_ns) {
-    bool calm = control->back_off_ns == 0 || now_ns - control->resumed_ns > BACK_OFF_MAX_NS;
-    uint64_t next_ns = calm ? BACK_OFF_MIN_NS : 2 * control->back_off_ns;
-    control->back_off_ns = next_ns < BACK_OFF_MAX_NS ? next_ns : BACK_OFF_MAX_NS;
-    control->resume_ns = now_ns + control->back_off_ns;
-}
-
 static void relieve(struct control *control) {
     if (reader_pressure(control->reader) && subscriptions_any(control->subscriptions)) {
         subscriptions_pause(control->subscriptions);
         departure_set_subscribed(false);
-        back_off(control, clock_monotonic_ns());
+        control->resume_ns = back_off_begin(&control->back_off, clock_monotonic_ns());
     }
     if (clock_monotonic_ns() < control->resume_ns) {
         return;
@@ -125,11 +110,9 @@ static void relieve(struct control *control) {
     departure_set_subscribed(true);
     int status = subscriptions_resume(control->subscriptions);
     departure_set_subscribed(subscriptions_any(control->subscriptions));
-    control->resumed_ns = clock_monotonic_ns();
-    control->resume_ns = UINT64_MAX;
-    if (status != OPSTREAM_OK) {
-        back_off(control, control->resumed_ns);
-    }
+    uint64_t now_ns = clock_monotonic_ns();
+    back_off_end(&control->back_off, now_ns);
+    control->resume_ns = status == OPSTREAM_OK ? UINT64_MAX : back_off_begin(&control->back_off, now_ns);
 }
 
 static void talk(struct control *control) {
@@ -139,7 +122,7 @@ static void talk(struct control *control) {
     link_step(control->link, clock_monotonic_ns());
     if (link_stop_asked(control->link) && !control->stop_told) {
         control->stop_told = true;
-        eventfd_write(control->stop_fd, 1);
+        bell_ring(&control->stop);
     }
 }
 
@@ -147,16 +130,22 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-static int make_eventfd(void) {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return fd >= 0 ? descriptor_raise(fd) : fd;
+/* The application may have closed even what wakes us. */
+static int wake_fd(struct control *control) {
+    if (bell_fd(&control->wake) < 0) {
+        pthread_mutex_lock(&control->mutex);
+        bell_close(&control->wake);
+        bell_make(&control->wake);
+        pthread_mutex_unlock(&control->mutex);
+    }
+    return bell_fd(&control->wake);
 }
 
-/* Until something is to be done, or a second: an application may close even the descriptor that wakes us. */
+/* Until something is to be done, or a second: it could be closed right now. */
 static void wait_for_work(struct control *control) {
     struct pollfd fds[] = {
-        {.fd = control->wake_fd, .events = POLLIN},
-        {.fd = control->pressure_fd, .events = POLLIN},
+        {.fd = wake_fd(control), .events = POLLIN},
+        {.fd = reader_pressure_fd(control->reader), .events = POLLIN},
         {.fd = -1},
     };
     uint64_t now_ns = clock_monotonic_ns();
@@ -170,18 +159,8 @@ static void wait_for_work(struct control *control) {
     if (poll(fds, 3, timeout_ms) <= 0) {
         return;
     }
-    eventfd_t unused;
     if (fds[0].revents & POLLIN) {
-        eventfd_read(control->wake_fd, &unused);
-    }
-    /* Closed: poll would answer at once from now on. */
-    if (fds[0].revents & POLLNVAL) {
-        pthread_mutex_lock(&control->mutex);
-        control->wake_fd = make_eventfd();
-        pthread_mutex_unlock(&control->mutex);
-    }
-    if (fds[1].revents & POLLNVAL) {
-        control->pressure_fd = -1;
+        bell_silence(&control->wake);
     }
 }
 
@@ -200,12 +179,8 @@ static void *run(void *argument) {
 /* What exists, of one whose thread doesn't run. */
 static void dismantle(struct control *control) {
     subscriptions_free(control->subscriptions);
-    if (control->wake_fd >= 0) {
-        close(control->wake_fd);
-    }
-    if (control->stop_fd >= 0) {
-        close(control->stop_fd);
-    }
+    bell_close(&control->wake);
+    bell_close(&control->stop);
     pthread_cond_destroy(&control->changed);
     pthread_mutex_destroy(&control->mutex);
     free(control);
@@ -236,12 +211,9 @@ static struct control *assemble(struct reader *reader, struct link *link) {
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&control->mutex, NULL);
     control->reader = reader;
-    control->pressure_fd = reader_pressure_fd(reader);
     control->link = link;
     control->last = &control->first;
     control->resume_ns = UINT64_MAX;
-    control->wake_fd = make_eventfd();
-    control->stop_fd = make_eventfd();
     return control;
 }
 
@@ -251,7 +223,10 @@ int control_start(const struct vendor *vendor, struct segment_writer *writer, st
     if (!control) {
         return OPSTREAM_E_MEMORY;
     }
-    int status = control->wake_fd >= 0 && control->stop_fd >= 0 ? OPSTREAM_OK : OPSTREAM_E_SYSTEM;
+    int status = bell_make(&control->wake);
+    if (status == OPSTREAM_OK) {
+        status = bell_make(&control->stop);
+    }
     if (status == OPSTREAM_OK) {
         status = subscriptions_new(vendor, writer, reader, &control->subscriptions);
     }
@@ -270,7 +245,7 @@ static int ask(struct control *control, struct command *command, int *ret_acl_er
     pthread_mutex_lock(&control->mutex);
     *control->last = command;
     control->last = &command->next;
-    eventfd_write(control->wake_fd, 1);
+    bell_ring(&control->wake);
     while (!command->done) {
         pthread_cond_wait(&control->changed, &control->mutex);
     }
@@ -292,7 +267,7 @@ int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl
 }
 
 int control_stop_fd(const struct control *control) {
-    return control->stop_fd;
+    return control->stop.heard_fd;
 }
 
 void control_leave(struct control *control) {
@@ -302,7 +277,7 @@ void control_leave(struct control *control) {
     pthread_mutex_lock(&control->mutex);
     if (control->stage == STAGE_RUNNING) {
         control->stage = STAGE_LEAVING;
-        eventfd_write(control->wake_fd, 1);
+        bell_ring(&control->wake);
     }
     int error = 0;
     while (control->stage == STAGE_LEAVING && error == 0) {
@@ -317,7 +292,7 @@ void control_stop(struct control *control) {
     }
     pthread_mutex_lock(&control->mutex);
     control->stage = STAGE_STOPPING;
-    eventfd_write(control->wake_fd, 1);
+    bell_ring(&control->wake);
     pthread_mutex_unlock(&control->mutex);
     pthread_join(control->thread, NULL);
     dismantle(control);

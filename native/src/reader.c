@@ -223,7 +223,7 @@ int reader_flush(struct reader *reader) {
 }
 
 int reader_pressure_fd(const struct reader *reader) {
-    return reader->channel.control_fd;
+    return channel_bell_fd(&reader->channel);
 }
 
 bool reader_pressure(struct reader *reader) {

@@ -31,8 +31,7 @@ void reader_map_model(struct reader *reader, uint32_t model_id, uint32_t model_r
 int reader_flush(struct reader *reader);
 
 /* Readable when a pipe stayed over half for a second (the publisher must unsubscribe); reader_pressure clears it and says whether it was
- * so. Control thread. The descriptor is the reader's own and in the process's table: an application that closes what isn't its own makes it
- * invalid. */
+ * so. Control thread. The descriptor is the reader's own and in the process's table: −1 when the application has closed it. */
 int reader_pressure_fd(const struct reader *reader);
 bool reader_pressure(struct reader *reader);
 
