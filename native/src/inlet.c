@@ -99,6 +99,10 @@ size_t inlet_read(struct inlet *inlet, size_t fill, bool keep, uint64_t now_ns, 
     return bytes;
 }
 
+void inlet_is_empty(struct inlet *inlet) {
+    inlet->over_half_since_ns = 0;
+}
+
 uint64_t inlet_over_half_ns(const struct inlet *inlet, uint64_t now_ns) {
     return inlet->over_half_since_ns == 0 ? 0 : now_ns - inlet->over_half_since_ns;
 }

@@ -31,7 +31,10 @@ size_t inlet_fill(const struct inlet *inlet);
  * their number; never blocks. */
 size_t inlet_read(struct inlet *inlet, size_t fill, bool keep, uint64_t now_ns, struct segment_counters *counters);
 
-/* How long a fill has stayed over half of the pipe, before each read, up to now. */
+/* There was nothing to read. */
+void inlet_is_empty(struct inlet *inlet);
+
+/* How long a fill has stayed over half of the pipe, at each look, up to now. */
 uint64_t inlet_over_half_ns(const struct inlet *inlet, uint64_t now_ns);
 
 #endif

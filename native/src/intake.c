@@ -217,6 +217,8 @@ uint64_t intake_take_all(struct intake *intake) {
         if (fill > 0) {
             take(intake, inlet, fill);
             nap_ns = inlet->nap_ns < nap_ns ? inlet->nap_ns : nap_ns;
+        } else {
+            inlet_is_empty(inlet);
         }
     }
     return nap_ns;
