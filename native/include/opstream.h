@@ -67,7 +67,7 @@ typedef struct opstream_publisher opstream_publisher;
 
 struct opstream_publisher_config {
     uint32_t kind;                /* enum opstream_kind */
-    uint32_t series_capacity;     /* rows for operators; 0 = 8192; 64 to 65536 */
+    uint32_t series_capacity;     /* rows for operators; 0 = 8192; 64 to 24576 */
     const char *app;              /* the label `app`, at most 127 bytes */
     const char *labels;           /* extra labels "team=a,pod=b", at most 511 bytes; NULL = none */
     const char *hosted_name;      /* hosted only: the configured model's name, at most 63 bytes, else NULL */
@@ -97,7 +97,8 @@ int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_i
  * OPSTREAM_E_STATE: not subscribed. Any thread, several at once too. */
 int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model_id, int *ret_acl_error);
 
-/* A descriptor of the publisher's segment, owned by the caller (O_CLOEXEC), or a negative status. */
+/* A descriptor of the publisher's segment, owned by the caller (O_CLOEXEC), or a negative status (OPSTREAM_E_SYSTEM: the application has
+ * closed what isn't its own). */
 int opstream_publisher_segment(opstream_publisher *publisher);
 
 /* A descriptor that becomes readable when the daemon asks this publisher to stop (hosted only) and stays so. Owned by the publisher. */

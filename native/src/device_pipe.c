@@ -101,3 +101,9 @@ void device_pipe_close(uint32_t device) {
         close(fd);
     }
 }
+
+void device_pipes_close(void) {
+    for (uint32_t device = 0; device < DEVICES_MAX; device++) {
+        device_pipe_close(device);
+    }
+}

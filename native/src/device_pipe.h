@@ -26,4 +26,7 @@ void device_pipe_check(uint32_t device);
 /* Takes the write end back from a vendor who doesn't use it, or won't give it up: -1 first, then it is closed. */
 void device_pipe_close(uint32_t device);
 
+/* All of them. Async-signal-safe: in a forked child they are copies of its parent's, and must not be taken for its own. */
+void device_pipes_close(void);
+
 #endif

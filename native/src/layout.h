@@ -27,7 +27,7 @@
 
 #define MODELS_CAPACITY 64u            /* row 0 is nobody's: records of a model id that was never subscribed, or of one too many */
 #define SERIES_CAPACITY_MIN 64u
-#define SERIES_CAPACITY_MAX 65536u
+#define SERIES_CAPACITY_MAX 24576u      /* a segment of 59 MiB: within what the daemon takes unless told otherwise, 64 MiB */
 #define STRING_BYTES_MAX 1024u         /* longer operator names and types are cut here, and end in 16 hex digits of their hash */
 #define STRINGS_BYTES_PER_SERIES 256u  /* seen: 20 to 90 */
 

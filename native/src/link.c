@@ -20,7 +20,7 @@ struct link {
     struct sockaddr_un address;
     uint32_t daemon_uid;
     const struct segment_writer *writer;
-    struct descriptor_identity segment, socket;
+    struct descriptor_identity socket;
     enum phase phase;
     int fd;
     uint64_t attempt_ns;               /* of the next one */
@@ -42,7 +42,6 @@ int link_new(const char *socket_path, uint32_t daemon_uid, const struct segment_
     strcpy(link->address.sun_path, socket_path);
     link->daemon_uid = daemon_uid;
     link->writer = writer;
-    link->segment = descriptor_identify(writer->fd);
     link->fd = -1;
     memcpy(&link->random, writer->base->header.identity.uuid, sizeof link->random);
     atomic_init(&link->state, OPSTREAM_LINK_DOWN);
@@ -133,9 +132,10 @@ static struct opstream_message message_of(const struct link *link, enum opstream
 
 static void greet(struct link *link) {
     struct opstream_message hello = message_of(link, OPSTREAM_MESSAGE_HELLO);
-    if (!descriptor_is(link->writer->fd, &link->segment)) { /* it would hand a stranger's file to the daemon */
+    int segment_fd = segment_descriptor(link->writer);
+    if (segment_fd < 0) {
         part(link, PHASE_APART, OPSTREAM_LINK_DOWN);
-    } else if (send_message(link, &hello, link->writer->fd) >= 0) {
+    } else if (send_message(link, &hello, segment_fd) >= 0) {
         link->phase = PHASE_GREETED;
     } else if (errno != EAGAIN && errno != EINTR) {
         part(link, PHASE_APART, OPSTREAM_LINK_DOWN);

@@ -12,8 +12,6 @@
 #include "reader.h"
 
 #define SERIES_DEFAULT 8192u
-#define SERIES_MIN 64u
-#define SERIES_MAX 65536u
 #define MODEL_NAME_BYTES 255u
 #define LEAVE_SECONDS 1
 
@@ -45,9 +43,10 @@ static void leave_process(void) {
     pthread_mutex_unlock(&lifetime);
 }
 
-/* In a forked child, which has neither our threads nor the segment: the parent's publisher is none of its own. */
+/* In a forked child, which has neither our threads nor the segment: the parent's publisher is none of its own, nor are its pipes. */
 static void forget_publisher(void) {
     atomic_store(&present, NULL);
+    device_pipes_close();
     pthread_mutex_init(&lifetime, NULL);
 }
 
@@ -63,7 +62,7 @@ static bool fits(const char *text, size_t bytes) {
 static bool valid(const struct opstream_publisher_config *config) {
     bool hosted = config->kind == OPSTREAM_KIND_HOSTED;
     return (hosted || config->kind == OPSTREAM_KIND_AGENT)
-        && (config->series_capacity == 0 || (config->series_capacity >= SERIES_MIN && config->series_capacity <= SERIES_MAX))
+        && (config->series_capacity == 0 || (config->series_capacity >= SERIES_CAPACITY_MIN && config->series_capacity <= SERIES_CAPACITY_MAX))
         && config->app && fits(config->app, 127) && fits(config->labels, 511)
         && fits(config->hosted_name, 63) && fits(config->config_digest, 32)
         && (hosted || (!config->hosted_name && !config->config_digest));
@@ -158,7 +157,8 @@ int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model
 }
 
 int opstream_publisher_segment(opstream_publisher *publisher) {
-    int fd = fcntl(publisher->writer.fd, F_DUPFD_CLOEXEC, 0);
+    int fd = segment_descriptor(&publisher->writer);
+    fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     return fd >= 0 ? fd : OPSTREAM_E_SYSTEM;
 }
 

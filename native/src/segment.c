@@ -75,6 +75,7 @@ int segment_create(const struct segment_identity *identity, uint32_t series_capa
     writer.fd = memfd_make(writer.bytes);
     if (writer.fd < 0)
         return OPSTREAM_E_MEMORY;
+    writer.identity = descriptor_identify(writer.fd);
     void *base = MAP_FAILED;
     if (memfd_allocate(writer.fd, 0, directory[0].offset))
         base = mmap(NULL, writer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, writer.fd, 0);
@@ -107,11 +108,16 @@ int segment_create(const struct segment_identity *identity, uint32_t series_capa
     return 0;
 }
 
+int segment_descriptor(const struct segment_writer *writer) {
+    return descriptor_is(writer->fd, &writer->identity) ? writer->fd : -1;
+}
+
 void segment_free(struct segment_writer *writer) {
     if (!writer)
         return;
     munmap(writer->base, writer->bytes);
-    close(writer->fd);
+    if (segment_descriptor(writer) >= 0)
+        close(writer->fd);
 }
 
 /* Pages of a table up to `wanted` bytes, and up to a chunk more. A page that was only allocated still looks like a hole to lseek, and would
@@ -125,7 +131,8 @@ static bool have(struct segment_writer *writer, enum segment_table_kind kind, ui
         return false;
     if (end > bytes)
         end = bytes;
-    if (!memfd_allocate(writer->fd, table->offset + *had, end - *had))
+    int fd = segment_descriptor(writer);
+    if (fd < 0 || !memfd_allocate(fd, table->offset + *had, end - *had))
         return false;
     for (; *had < end; *had += PAGE_BYTES)
         ((volatile char *)writer->base)[table->offset + *had] = 0;

@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "descriptor.h"
 #include "layout.h"
 
 struct segment_writer {
     struct segment *base;              /* mapped read-write, MADV_DONTFORK */
-    int fd;                            /* sealed memfd, O_CLOEXEC, at a high number */
+    int fd;                            /* sealed memfd, O_CLOEXEC, at a high number; see segment_descriptor */
+    struct descriptor_identity identity;
     size_t bytes;
     struct segment_model *models;
     struct segment_series *others;
@@ -25,11 +27,15 @@ struct segment_writer {
  * header. Allocates the pages of the header, of model row 0 and of its OTHERS row. `identity`'s uuid, times and pid are filled in here. */
 int segment_create(const struct segment_identity *identity, uint32_t series_capacity, struct segment_writer *ret_writer);
 
+/* The memfd, or -1 when its number in the calling thread's table has become something else: the application closes what isn't its own. Any
+ * thread. */
+int segment_descriptor(const struct segment_writer *writer);
+
 /* Unmaps and closes. Only when no thread writes any more. */
 void segment_free(struct segment_writer *writer);
 
 /* Whether rows up to and including `row` of a table can be touched: allocates further pages (fallocate, in chunks) as needed. false: no
- * memory is to be had. */
+ * memory is to be had, or nothing to have it through. */
 bool segment_have_model(struct segment_writer *writer, uint64_t row);    /* MODELS and OTHERS; control thread */
 bool segment_have_series(struct segment_writer *writer, uint64_t row);   /* reader thread */
 bool segment_have_strings(struct segment_writer *writer, uint64_t bytes); /* reader thread */

@@ -43,9 +43,7 @@ void subscriptions_free(struct subscriptions *subscriptions) {
     if (!subscriptions) {
         return;
     }
-    for (uint32_t device = 0; device < DEVICES_MAX; device++) {
-        device_pipe_close(device);
-    }
+    device_pipes_close();
     free(subscriptions->models);
     free(subscriptions);
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include "device_pipe.h"
 #include "publishing.h"
 
 /* LeakSanitizer looks into threads that still run when the process exits, and at times crashes over their thread-local storage. As the
@@ -99,6 +100,7 @@ static int test_fork(void) {
         int acl_error;
         CHECK_EQ_INT(opstream_publisher_subscribe(publisher, model, 0, "model", &acl_error), OPSTREAM_E_STATE);
         CHECK_EQ_INT(opstream_publisher_unsubscribe(publisher, model, &acl_error), OPSTREAM_E_STATE);
+        CHECK_EQ_INT(*device_pipe_write_end(0), -1);
         opstream_publisher_close(publisher);
         FILE *file = fdopen(output[1], "w");
         fputs("words", file);

@@ -19,7 +19,16 @@ static void check_refusals(void) {
     struct segment_identity identity = {.kind = OPSTREAM_KIND_AGENT};
     struct segment_writer writer;
     CHECK_EQ_INT(segment_create(&identity, 63, &writer), OPSTREAM_E_INVALID);
-    CHECK_EQ_INT(segment_create(&identity, 65537, &writer), OPSTREAM_E_INVALID);
+    CHECK_EQ_INT(segment_create(&identity, SERIES_CAPACITY_MAX + 1, &writer), OPSTREAM_E_INVALID);
+}
+
+/* The largest one is within the daemon's limit of 64 MiB. */
+static void check_largest(void) {
+    struct segment_identity identity = {.kind = OPSTREAM_KIND_AGENT};
+    struct segment_writer writer;
+    CHECK_EQ_INT(segment_create(&identity, SERIES_CAPACITY_MAX, &writer), 0);
+    CHECK(writer.bytes <= 64u << 20);
+    segment_free(&writer);
 }
 
 static void check_descriptor(void) {
@@ -36,6 +45,28 @@ static void check_descriptor(void) {
     /* Far less is allocated than the tables could hold. */
     CHECK((uint64_t)status.st_blocks * 512 < writer.bytes / 4);
     segment_free(&writer);
+}
+
+/* The application has a file of its own under the number: nothing is allocated in it, and it stays open. */
+static void check_number_of_somebody_else(void) {
+    struct segment_writer writer = new_segment();
+    char path[] = "/tmp/opstream-segment-XXXXXX";
+    struct stat status;
+    int file = mkstemp(path);
+    CHECK(file >= 0 && unlink(path) == 0);
+    CHECK_EQ_INT(segment_descriptor(&writer), writer.fd);
+    CHECK(dup2(file, writer.fd) == writer.fd);
+    CHECK_EQ_INT(segment_descriptor(&writer), -1);
+    CHECK(!segment_have_model(&writer, MODELS_CAPACITY - 1));
+    CHECK(!segment_have_series(&writer, 0));
+    CHECK(!segment_have_strings(&writer, 1));
+    CHECK_EQ_U64(segment_model_row(&writer, 1, 0, "resnet"), 0);
+    int number = writer.fd;
+    segment_free(&writer);
+    CHECK(fstat(number, &status) == 0);
+    CHECK_EQ_INT(status.st_size, 0);
+    close(number);
+    close(file);
 }
 
 static void check_two_differ(void) {
@@ -140,7 +171,9 @@ static void check_commit(void) {
 
 int main(void) {
     check_refusals();
+    check_largest();
     check_descriptor();
+    check_number_of_somebody_else();
     check_two_differ();
     check_fork();
     check_model_rows();
