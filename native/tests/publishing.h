@@ -28,7 +28,7 @@ static void subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t
     }
 }
 
-static void unsubscribe(opstream_publisher *publisher, uint32_t model_id) {
+static inline void unsubscribe(opstream_publisher *publisher, uint32_t model_id) {
     int acl_error = 0, status = opstream_publisher_unsubscribe(publisher, model_id, &acl_error);
     if (status != OPSTREAM_OK) {
         CHECK_FAIL("model %u: %s, %d", model_id, opstream_status_name(status), acl_error);
@@ -36,7 +36,7 @@ static void unsubscribe(opstream_publisher *publisher, uint32_t model_id) {
 }
 
 /* In a process of its own, which exits with what the test returns. Returns its exit status, or minus the signal that ended it. */
-static int run(int (*test)(void)) {
+static inline int run(int (*test)(void)) {
     fflush(NULL);
     pid_t child = fork();
     CHECK(child >= 0);

@@ -157,6 +157,9 @@ static void test_faults(void) {
     CHECK_EQ_U64(cell_get(&committed()->records_time), rig_journal("fault.end-before-start"));
     CHECK_EQ_INT(cell_get(&committed()->bytes_discarded) > 0, truncated > 0);
     CHECK(corrupt + truncated + rig_journal("fault.partial-write") + rejected() > 0);
+    /* No string stays with the vendor but those that it can't be asked for. */
+    uint64_t unreadable = corrupt + truncated + rig_journal("fault.getter-refusal");
+    CHECK_EQ_U64(rig_journal("strings_made") - rig_journal("strings_read"), 2 * unreadable);
     tear_down();
 }
 

@@ -124,7 +124,7 @@ static inline uint64_t rig_journal(const char *name) {
 }
 
 /* Runs a case in a child, on a simulator with these faults ("" = none); its failure is the test's. */
-static inline void rig_case(void (*run)(void), const char *faults) {
+static inline void rig_case(void (*test)(void), const char *faults) {
     char journal[] = "/tmp/opstream-journal-XXXXXX";
     int fd = mkstemp(journal);
     CHECK(fd >= 0);
@@ -138,7 +138,7 @@ static inline void rig_case(void (*run)(void), const char *faults) {
         if (faults[0] != '\0') {
             setenv("OPSTREAM_SIM_FAULTS", faults, 1);
         }
-        run();
+        test();
         exit(0);
     }
     int status;

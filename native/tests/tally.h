@@ -8,7 +8,7 @@
 #include "clock.h"
 #include "view.h"
 
-static opstream_view *tally_open(int fd) {
+static inline opstream_view *tally_open(int fd) {
     opstream_view *view;
     CHECK(fd >= 0);
     CHECK_EQ_INT(opstream_view_open(fd, 64u << 20, &view), 0);
@@ -16,7 +16,7 @@ static opstream_view *tally_open(int fd) {
     return view;
 }
 
-static uint64_t tally_sum(const uint64_t *cells) {
+static inline uint64_t tally_sum(const uint64_t *cells) {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < OPSTREAM_CELLS; i++) {
         sum += cells[i];
@@ -25,7 +25,7 @@ static uint64_t tally_sum(const uint64_t *cells) {
 }
 
 /* The row of a model; there must be just one of that name on the device. */
-static uint32_t tally_row(opstream_view *view, uint32_t device, const char *name, struct view_model *ret_model) {
+static inline uint32_t tally_row(opstream_view *view, uint32_t device, const char *name, struct view_model *ret_model) {
     uint32_t models, series, found = UINT32_MAX;
     struct view_model model;
     CHECK_EQ_INT(view_rows(view, &models, &series), 0);
@@ -42,7 +42,7 @@ static uint32_t tally_row(opstream_view *view, uint32_t device, const char *name
 }
 
 /* Each operator of a model has been counted so many times; returns how many operators it has. */
-static unsigned tally_operators(opstream_view *view, uint32_t model_row, uint64_t times,
+static inline unsigned tally_operators(opstream_view *view, uint32_t model_row, uint64_t times,
                                 uint64_t (*duration_of)(const struct view_identity *)) {
     uint32_t models, rows;
     unsigned operators = 0;
@@ -65,7 +65,7 @@ static unsigned tally_operators(opstream_view *view, uint32_t model_row, uint64_
     return operators;
 }
 
-static uint64_t tally_app_duration(const struct view_identity *identity) {
+static inline uint64_t tally_app_duration(const struct view_identity *identity) {
     static const struct {
         const char *type, *name;
         uint64_t duration_ns;
@@ -79,14 +79,14 @@ static uint64_t tally_app_duration(const struct view_identity *identity) {
 }
 
 /* The app's model has been executed so many times, and everything about it is exact. */
-static void tally_app_model(opstream_view *view, uint32_t device, const char *name, uint64_t times) {
+static inline void tally_app_model(opstream_view *view, uint32_t device, const char *name, uint64_t times) {
     struct view_model model;
     uint32_t row = tally_row(view, device, name, &model);
     CHECK_EQ_U64(tally_sum(model.executions), times);
     CHECK_EQ_U64(tally_operators(view, row, times, tally_app_duration), times ? APP_OPERATORS : 0);
 }
 
-static struct opstream_counters tally_counters(opstream_view *view, bool departed) {
+static inline struct opstream_counters tally_counters(opstream_view *view, bool departed) {
     struct opstream_counters counters;
     CHECK_EQ_INT(opstream_view_counters(view, departed, clock_monotonic_ns(), &counters), 0);
     CHECK_EQ_U64(counters.records_read, counters.records_recorded + counters.records_corrupt + counters.records_name

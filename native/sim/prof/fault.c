@@ -23,7 +23,7 @@ struct fault {
 
 static const char *const names[FAULT_KINDS] = {
     "corrupt", "end-before-start", "getter-error", "getter-refusal", "late", "partial-write", "stall", "truncated",
-    "getter-crash", "layout", "microseconds", "record-size", "subscribe",
+    "getter-crash", "getter-delay", "layout", "microseconds", "record-size", "subscribe",
 };
 
 static struct fault faults[FAULT_KINDS] = {
@@ -93,7 +93,7 @@ static bool parse_amount(const char **text, struct fault *fault) {
 
 static bool parse_time(const char **text, struct fault *fault) {
     uint64_t number;
-    if (fault->time_ns == 0 || !parse_number(text, &number) || number > 3600000000u)
+    if (!parse_number(text, &number) || number > 3600000000u)
         return false;
     uint64_t unit_ns = parse_word(text, "us") ? 1000u : parse_word(text, "ms") ? MS : 0;
     if (unit_ns == 0 || number == 0)
@@ -113,6 +113,8 @@ static bool parse_value(const char **text, enum fault_kind kind) {
     switch (kind) {
     case FAULT_GETTER_CRASH:
         return parse_count(text, &fault->number) && fault->number > 0;
+    case FAULT_GETTER_DELAY:
+        return parse_time(text, fault);
     case FAULT_RECORD_SIZE:
         return parse_number(text, &fault->number) && fault->number % 8 == 0 && fault->number >= RECORD_BYTES &&
                fault->number <= RECORD_MAX_BYTES;
@@ -126,7 +128,7 @@ static bool parse_value(const char **text, enum fault_kind kind) {
         return true;
     }
     default:
-        return parse_amount(text, fault) && (!parse_word(text, "@") || parse_time(text, fault));
+        return parse_amount(text, fault) && (!parse_word(text, "@") || (fault->time_ns > 0 && parse_time(text, fault)));
     }
 }
 
@@ -182,7 +184,7 @@ void fault_read_environment(void) {
     if (text && *text)
         parse_faults(text);
     record_shape(faults[FAULT_RECORD_SIZE].on ? faults[FAULT_RECORD_SIZE].number : RECORD_BYTES, faults[FAULT_LAYOUT].on);
-    for (enum fault_kind kind = FAULT_LAYOUT; kind <= FAULT_RECORD_SIZE; kind++) {
+    for (enum fault_kind kind = FAULT_GETTER_DELAY; kind <= FAULT_RECORD_SIZE; kind++) {
         if (faults[kind].on)
             journal_add(JOURNAL_FAULTS + kind, 1);
     }

@@ -3,7 +3,7 @@
  * OPSTREAM_SIM_FAULTS = item {"," item}, no spaces; each kind at most once.
  *
  * Kinds that befall records, written KIND=AMOUNT or KIND=AMOUNT@TIME. AMOUNT is a probability from 0 to 1, or "count:N": exactly N
- * times in the process, as early as allowed. TIME is a number with the unit us or ms; only the kinds with a default below take one.
+ * times in the process, as early as allowed. TIME is a number with the unit us or ms; of these only the kinds with a default below take one.
  *     corrupt             one bit of the record is flipped after its checksum was made
  *     end-before-start    start and end change places (one of no length ends one tick early); the duration stays
  *     getter-error        the first string getter that is asked about the record answers 500005 and consumes nothing; the next one works
@@ -16,6 +16,7 @@
  *
  * Others:
  *     getter-crash=count:N    the N-th call of a getter that verifies aborts the process
+ *     getter-delay=TIME       the getters of names and types take so much longer
  *     layout                  the record's fields are in another order: the getters are right, whoever reads directly is not
  *     microseconds            times are microseconds instead of nanoseconds; needs OPSTREAM_SIM_SPEED=1
  *     record-size=BYTES       a multiple of 8, 80 to 256
@@ -23,7 +24,7 @@
  *
  * OPSTREAM_SIM_SEED (0) seeds every choice; with probabilities, a device's choices depend on nothing else. Text that doesn't parse makes
  * every aclprofModelSubscribe answer 500005 and say on stderr what is wrong and where. What was injected is in the journal, counted when
- * the record has been written; microseconds, layout and record-size count 1 per process. */
+ * the record has been written; getter-delay, layout, microseconds and record-size count 1 per process. */
 #ifndef OPSTREAM_SIM_FAULT_H
 #define OPSTREAM_SIM_FAULT_H
 
@@ -41,6 +42,7 @@ enum fault_kind {
     FAULT_TRUNCATED,
     FAULT_RECORD_KINDS,
     FAULT_GETTER_CRASH = FAULT_RECORD_KINDS,
+    FAULT_GETTER_DELAY,
     FAULT_LAYOUT,
     FAULT_MICROSECONDS,
     FAULT_RECORD_SIZE,

@@ -84,9 +84,22 @@ static aclError text_length(const void *info, size_t len, uint32_t index, enum n
     return status ? status : names_length(record.name_index, which, length);
 }
 
+/* A vendor that is slow to find a string. */
+static void be_slow(void) {
+    uint64_t delay_ns = fault_time_ns(FAULT_GETTER_DELAY);
+    if (delay_ns == 0)
+        return;
+    uint64_t entered_ns = now_ns();
+    struct timespec left = {(time_t)(delay_ns / 1000000000u), (long)(delay_ns % 1000000000u)};
+    while (nanosleep(&left, &left) != 0)
+        ;
+    journal_add(JOURNAL_GETTER_NS, now_ns() - entered_ns);
+}
+
 static aclError text(const void *info, size_t len, uint32_t index, enum names_text which, char *to, size_t to_bytes) {
     if (mode_called_too_early())
         return 0;
+    be_slow();
     struct record record;
     aclError status = to ? fetch(info, len, index, &record) : ACL_ERROR_INVALID_PARAM;
     return status ? status : names_take(record.name_index, which, to, to_bytes);

@@ -225,6 +225,16 @@ static void getter_crash(void) {
     _exit(CASE_FAILED);
 }
 
+static void getter_delay(void) {
+    deliver();
+    char text[64] = {0};
+    uint64_t before = journal_value("getter_ns");
+    CHECK(aclprofGetOpType(delivery.data, RECORD, 0, text, sizeof text) == 0);
+    CHECK(aclprofGetOpName(delivery.data, RECORD, 0, text, sizeof text) == 0);
+    CHECK(journal_value("getter_ns") - before >= 2 * 3000000);
+    CHECK(journal_value("fault.getter-delay") == 1);
+}
+
 static const struct prof_case cases[] = {
     {.name = "corrupt", .run = corrupt, .faults = "corrupt=count:5"},
     {.name = "wider_gap", .run = wider_gap, .faults = "corrupt=1", .variable = "OPSTREAM_SIM_FAULT_GAP=7"},
@@ -254,6 +264,8 @@ static const struct prof_case cases[] = {
     {.name = "bad_record_size", .run = refused, .faults = "record-size=81"},
     {.name = "bad_seed", .run = refused, .variable = "OPSTREAM_SIM_SEED=few"},
     {.name = "subscribe_fails", .run = subscribe_fails, .faults = "subscribe=500002:2"},
+    {.name = "getter_delay", .run = getter_delay, .faults = "getter-delay=3ms"},
+    {.name = "getter_delay_without_unit", .run = refused, .faults = "getter-delay=3"},
     {.name = "getter_crash", .run = getter_crash, .faults = "getter-crash=count:7", .end = ENDS_CRASHED},
 };
 
