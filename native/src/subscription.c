@@ -114,8 +114,9 @@ static int try_on(struct subscriptions *subscriptions, const struct subscribed_m
 
 static int switch_on(struct subscriptions *subscriptions, struct subscribed_model *model, int *ret_acl_error) {
     int status = try_on(subscriptions, model, ret_acl_error);
+    bool too_early = status == OPSTREAM_E_BUSY && subscriptions->paused; /* the reader is still at what it was paused for */
     model->on = status == OPSTREAM_OK;
-    set_state(subscriptions, model, model->on ? MODEL_SUBSCRIBED : MODEL_FAILED);
+    set_state(subscriptions, model, model->on ? MODEL_SUBSCRIBED : too_early ? MODEL_PAUSED : MODEL_FAILED);
     if (!model->on && !device_is_on(subscriptions, model->device)) {
         device_pipe_close(model->device);
     }
