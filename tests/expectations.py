@@ -43,20 +43,17 @@ def assert_equal(shown: Mapping[K, V], expected: Mapping[K, V]) -> None:
 def assert_replayed(scrape: Scrape, profile: Profile, times: int, **where: str) -> None:
     """Every operator's count, sum and longest run, and every type's histogram."""
     assert executions(scrape, **where) == times
-    counted = {key: times * count for key, count in profile.executions().items()}
-    assert_equal(scrape.by("ascend_op_executions_total", *OPERATOR, **where), counted)
-    summed = {key: seconds(times * total) for key, total in profile.nanoseconds().items()}
-    assert_equal(scrape.by("ascend_op_seconds_total", *OPERATOR, **where), summed)
-    longest: dict[tuple[str, ...], int] = {}
-    for run in profile.runs:
-        key = (run.op_type, run.op_name)
-        longest[key] = max(longest.get(key, 0), run.duration_ns)
-    kept = {key: seconds(duration) for key, duration in longest.items()}
-    assert_equal(scrape.by("ascend_op_max_duration_seconds", *OPERATOR, **where), kept)
+    durations_ns = profile.durations_ns().items()
+    for name, expected in {
+        "ascend_op_executions_total": {key: Decimal(times * len(its)) for key, its in durations_ns},
+        "ascend_op_seconds_total": {key: seconds(times * sum(its)) for key, its in durations_ns},
+        "ascend_op_max_duration_seconds": {key: seconds(max(its)) for key, its in durations_ns},
+    }.items():
+        assert_equal(scrape.by(name, *OPERATOR, **where), expected)
     buckets = scrape.by("ascend_op_duration_seconds_bucket", "op_type", "le", **where)
     assert {op_type for op_type, _ in buckets} == {run.op_type for run in profile.runs}
     for (op_type, le), count in buckets.items():
-        below = sum(seconds(duration) <= Decimal(le) for duration in profile.durations(op_type))
+        below = sum(seconds(duration) <= Decimal(le) for duration in profile.durations_of_type_ns(op_type))
         assert count == times * below, (op_type, le)
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import random
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -50,19 +50,15 @@ class Profile:
     def name(self) -> str:
         return self.path.name.partition(".")[0]
 
-    def executions(self) -> Counter[tuple[str, ...]]:
-        """Runs of each (type, name)."""
-        return Counter((run.op_type, run.op_name) for run in self.runs)
-
-    def nanoseconds(self) -> Counter[tuple[str, ...]]:
-        """Summed time of each (type, name)."""
-        total: Counter[tuple[str, ...]] = Counter()
+    def durations_ns(self) -> dict[tuple[str, ...], list[int]]:
+        """By (type, name)."""
+        durations: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         for run in self.runs:
-            total[run.op_type, run.op_name] += run.duration_ns
-        return total
+            durations[run.op_type, run.op_name].append(run.duration_ns)
+        return dict(durations)
 
-    def durations(self, op_type: str) -> list[int]:
-        """The type's durations, ascending."""
+    def durations_of_type_ns(self, op_type: str) -> list[int]:
+        """Ascending."""
         return sorted(run.duration_ns for run in self.runs if run.op_type == op_type)
 
     @property

@@ -27,11 +27,11 @@ def assert_whole_runs(scrape: Scrape, profile: Profile) -> None:
     """
     counted = scrape.by("ascend_op_executions_total", *OPERATOR)
     summed = scrape.by("ascend_op_seconds_total", *OPERATOR)
-    duration = profile.nanoseconds()
-    excess = {key: summed[key] - count * seconds(duration[key]) for key, count in counted.items()}
+    duration_ns = {key: its[0] for key, its in profile.durations_ns().items()}
+    excess = {key: summed[key] - count * seconds(duration_ns[key]) for key, count in counted.items()}
     torn = {key: time for key, time in excess.items() if time}
     assert len(torn) <= 1
-    assert all(time == seconds(duration[key]) for key, time in torn.items())
+    assert all(time == seconds(duration_ns[key]) for key, time in torn.items())
 
 
 def test_workers_that_were_there_before_the_daemon(site: Site, summary: Profile) -> None:

@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
 import profiles
-from expectations import OPERATOR, assert_nothing_lost, assert_replayed, executed, seconds
+from expectations import OPERATOR, assert_equal, assert_nothing_lost, assert_replayed, executed, seconds
 from processes import Model, Site
 from profiles import Profile
 from scrapes import Scrape
@@ -16,25 +17,41 @@ N = 40
 
 
 def test_every_operator_has_its_counts_and_its_time(site: Site, profile: Profile) -> None:
-    site.configure(Model("replayed", profile.path, executions=N))
-    scrape = site.serve().until(executed(N), "all executions")
-    assert_replayed(scrape, profile, N, app="opstreamd", device="0", model="replayed")
-    assert_nothing_lost(scrape, N * (len(profile.runs) + 1))
+    times = 1 + 20_000 // len(profile.runs)
+    site.configure(Model("replayed", profile.path, executions=times))
+    scrape = site.serve().until(executed(times), "all executions")
+    assert_replayed(scrape, profile, times, app="opstreamd", device="0", model="replayed")
+    assert_nothing_lost(scrape, times * (len(profile.runs) + 1))
     journal = site.journal.read()
-    assert journal["records_made"] == journal["records_written"] == N * (len(profile.runs) + 1)
+    assert journal["records_made"] == journal["records_written"] == times * (len(profile.runs) + 1)
     assert journal["strings_made"] == journal["strings_read"]
 
 
 def test_models_side_by_side_keep_their_own_numbers(site: Site, tmp_path: Path) -> None:
     made = [recipe.write(tmp_path) for recipe in profiles.RECIPES]
-    site.configure(*(Model(made.name, made.path, executions=N, device=device) for device, made in enumerate(made)))
-    daemon = site.serve()
-    scrape = daemon.until(
-        lambda scrape: all(executed(N, model=its.name)(scrape) for its in made), "all models' executions"
+    site.configure(*(Model(its.name, its.path, executions=8, device=device) for device, its in enumerate(made)))
+    scrape = site.serve().until(
+        lambda scrape: all(executed(8, model=its.name)(scrape) for its in made), "all models' executions"
     )
     for device, its in enumerate(made):
-        assert_replayed(scrape, its, N, app="opstreamd", device=str(device), model=its.name)
-    assert_nothing_lost(scrape, sum(N * (len(its.runs) + 1) for its in made))
+        assert_replayed(scrape, its, 8, app="opstreamd", device=str(device), model=its.name)
+    assert_nothing_lost(scrape, sum(8 * (len(its.runs) + 1) for its in made))
+
+
+def test_bounds_are_a_choice_and_operators_may_have_histograms_too(site: Site, summary: Profile) -> None:
+    bounds = [1e-06, 5e-06, 0.0001, 0.0005, 0.002]
+    site.configure(
+        Model("chosen", summary.path, executions=N), histograms={"operator_buckets": bounds, "per_operator": True}
+    )
+    scrape = site.serve().until(executed(N), "all executions")
+    assert_replayed(scrape, summary, N, model="chosen")
+    expected = {
+        (*operator, le): N * sum(seconds(duration) <= Decimal(le) for duration in durations)
+        for operator, durations in summary.durations_ns().items()
+        for le in [*map(repr, bounds), "+Inf"]
+    }
+    assert_equal(scrape.by("ascend_op_name_duration_seconds_bucket", *OPERATOR, "le"), expected)
+    assert {le for (le,) in scrape.by("ascend_op_duration_seconds_bucket", "le")} == {*map(repr, bounds), "+Inf"}
 
 
 def test_in_real_time_executions_busy_and_gap_are_exact(site: Site, profile: Profile) -> None:
@@ -61,17 +78,18 @@ def test_long_names_are_cut_and_told_apart_by_their_hash(site: Site, tmp_path: P
     site.configure(Model("long", profile.path, executions=N), limits={"label_length": 200})
     scrape = site.serve().until(executed(N), "all executions")
     counted = scrape.by("ascend_op_executions_total", *OPERATOR)
-    assert len(counted) == len(profile.executions())
-    for (op_type, op_name), count in profile.executions().items():
+    assert len(counted) == len(profile.durations_ns())
+    for (op_type, op_name), durations in profile.durations_ns().items():
+        times = N * len(durations)
         if len(op_name) <= 200:
-            assert counted[op_type, op_name] == N * count
+            assert counted[op_type, op_name] == times
         else:
             cut = [
                 label
                 for its, label in counted
                 if its == op_type and re.fullmatch(r".+[0-9a-f]{16}", label) and op_name.startswith(label[:150])
             ]
-            assert [counted[op_type, label] for label in cut] == [N * count]
+            assert [counted[op_type, label] for label in cut] == [times]
             assert len(cut[0]) <= 216
 
 
