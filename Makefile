@@ -85,9 +85,10 @@ fuzz: $(VENV)/.tested
 	command -v clang >/dev/null || apt-get install -y -qq --no-install-recommends clang libclang-rt-14-dev
 	$(BIN)/cmake -S native -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_C_COMPILER=clang
 	$(BIN)/cmake --build build/fuzz --target fuzzers
-	for target in build/fuzz/fuzz/fuzz_*; do \
-	  name=$$(basename $$target); mkdir -p build/corpus/$$name; \
-	  $$target -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/corpus/ build/corpus/$$name native/fuzz/corpus/$$name || exit 1; \
+	for noun in segment message; do \
+	  mkdir -p build/corpus/$$noun; \
+	  build/fuzz/fuzz/$${noun}_fuzz -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/corpus/ \
+	    build/corpus/$$noun build/fuzz/fuzz/corpus/$$noun build/fuzz/fuzz/seeds/$$noun || exit 1; \
 	done
 
 clean:

@@ -1,6 +1,7 @@
-/* Runs a fuzzer's harness without a fuzzer: over the files of a folder, each as it is, cut short at some places, and with each of its
- * 32-bit words in turn replaced by some that are likely to hurt. */
+/* Runs a fuzzer's harness without a fuzzer: over the files of two folders, each as it is; those of the first one, the seeds, also cut short
+ * at some places, and with each of their 32-bit words in turn replaced by some that are likely to hurt. */
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,6 @@ static void run(const uint8_t *bytes, size_t length) {
 }
 
 static void run_variants(uint8_t *bytes, size_t length) {
-    run(bytes, length);
     for (size_t cut = 0; cut < length; cut += 1 + cut / 4)
         run(bytes, cut);
     for (size_t at = 0; at + sizeof(hurtful[0]) <= length; at += sizeof(hurtful[0])) {
@@ -38,7 +38,7 @@ static void run_variants(uint8_t *bytes, size_t length) {
     }
 }
 
-static int run_file(const char *folder, const char *name) {
+static int run_file(const char *folder, const char *name, bool seed) {
     static uint8_t bytes[1 << 20];
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -49,24 +49,35 @@ static int run_file(const char *folder, const char *name) {
     }
     size_t length = fread(bytes, 1, sizeof(bytes), file);
     fclose(file);
-    run_variants(bytes, length);
+    run(bytes, length);
+    if (seed)
+        run_variants(bytes, length);
     return 0;
 }
 
-int main(int argc, char **argv) {
+static int run_folder(const char *path, bool seeds) {
     int files = 0, failed = 0;
-    DIR *folder = argc == 2 ? opendir(argv[1]) : NULL;
+    DIR *folder = opendir(path);
     if (!folder) {
-        fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
-        return 2;
+        perror(path);
+        return 1;
     }
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (entry->d_name[0] == '.')
             continue;
-        failed |= run_file(argv[1], entry->d_name);
+        failed |= run_file(path, entry->d_name, seeds);
         files++;
     }
     closedir(folder);
-    printf("%d files\n", files);
+    printf("%s: %d files\n", path, files);
     return failed || files == 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s SEEDS CORPUS\n", argv[0]);
+        return 2;
+    }
+    int failed = run_folder(argv[1], true);
+    return run_folder(argv[2], false) || failed;
 }
