@@ -307,9 +307,16 @@ static void deny(unsigned system_call, unsigned error) {
     CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
 }
 
+/* In a container. */
+static void test_own_table_without_unshare(void) {
+    deny(SYS_unshare, EPERM);
+    test_own_table();
+}
+
 /* Without a table of its own the reader does all the same, in the process's. */
 static void test_shared_table(void) {
     deny(SYS_unshare, EPERM);
+    deny(SYS_close_range, ENOSYS);
     test_again();
 }
 
@@ -344,6 +351,7 @@ int main(void) {
     rig_case(test_drain_only, "");
     rig_case(test_pressure, "");
     rig_case(test_own_table, "");
+    rig_case(test_own_table_without_unshare, "");
     rig_case(test_shared_table, "");
     rig_case(test_old_kernel, "");
     return 0;
