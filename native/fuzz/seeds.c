@@ -60,6 +60,12 @@ static void write_segment(const char *folder, const char *name, const struct seg
     free(packed);
 }
 
+static void record(struct series_table *table, uint32_t model_row, const char *type, const char *name, uint64_t duration_ns) {
+    struct operator_run run = {.type = type, .name = name, .type_length = strlen(type), .name_length = strlen(name)};
+    struct moment now = moment_of(NOW_NS, 1);
+    series_record(table, model_row, &run, duration_ns, &now);
+}
+
 static void write_segments(const char *folder) {
     struct segment_identity identity = {
         .kind = OPSTREAM_KIND_HOSTED, .app = "app", .labels = "team=a", .hosted_name = "h", .config_digest = "d"};
@@ -74,8 +80,8 @@ static void write_segments(const char *folder) {
     cell_set(&writer.models[1].last_execution_wall_ns, NOW_NS);
     cell_set(&writer.models[1].busy_created_wall_ns, NOW_NS);
     histogram_add(&writer.models[1].executions, 2000000, NOW_NS);
-    series_record(table, 1, "MatMul", 6, "layer/0", 7, 1500, 1, NOW_NS);
-    series_record(table, 0, "Cast\xff", 5, "a name that is longer than the label's limit", 44, 700, 1, NOW_NS);
+    record(table, 1, "MatMul", "layer/0", 1500);
+    record(table, 0, "Cast\xff", "a name that is longer than the label's limit", 700);
     histogram_add(&writer.others[0].duration, 90, 1);
     struct segment_counters *counters = &writer.base->counters;
     cell_set(&counters->live.records_read, 5);

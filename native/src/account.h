@@ -12,8 +12,9 @@ struct account;
 /* What is known of one device's clock: each device has its own, though all have the same unit. */
 struct device_clock {
     struct timeunit evidence;
-    uint64_t window;                   /* CLOCK_MONOTONIC / WINDOW_NS of the smallest lags */
-    int64_t smallest_lag_ns[2];        /* host's time at arrival - end on the device; [window & 1] is the present window's */
+    uint64_t window;                   /* CLOCK_MONOTONIC / WINDOW_NS */
+    /* The smallest of host's time at arrival - end on the device: in the window, in the one before, in both. */
+    int64_t present_lag_ns, earlier_lag_ns, smallest_lag_ns;
 };
 
 /* Has all memory that it will ever need, except for models' rows. `writer` outlives it. */
@@ -28,6 +29,9 @@ void account_clock_init(struct device_clock *ret_clock);
 
 /* The host's time for all that follows. Runs that have been held back long enough are counted. */
 void account_set_time(struct account *account, uint64_t now_ns, uint64_t wall_ns);
+
+/* What the next run's texts are likely to be: as series_guess. */
+const struct text_guess *account_guess(const struct account *account);
 
 /* Counts a run, or holds it back while the unit of time is not known. It has been counted as read. `clock` lives until account_release. */
 void account_run(struct account *account, struct device_clock *clock, const struct operator_run *run);

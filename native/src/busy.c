@@ -48,12 +48,8 @@ static uint64_t greater(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* Joins [start, end) to what is there. There is room for one more. Most intervals belong at the end, so that is where the search begins. */
+/* Joins [start, end) to what is there, which has room for one more. Its place is looked for from the end, as it is seldom old. */
 static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
-    if (spans->tail == 0 || spans->at[spans->tail - 1].end < start) {
-        spans->at[spans->tail++] = (struct span){start, end};
-        return;
-    }
     uint32_t after = spans->tail;
     while (after > 0 && spans->at[after - 1].start > end)
         after--;
@@ -94,30 +90,26 @@ static void skip_counted(struct spans *spans, uint64_t counted) {
 }
 
 /* Nothing can come to lie before the horizon any more, so it doesn't matter when that is counted. */
-static void count_final(struct busy *busy) {
+static __attribute__((noinline)) void count_final(struct busy *busy) {
     struct spans *operators = &busy->operators, *executions = &busy->executions;
     uint64_t from = busy->counted, to = busy->horizon;
     skip_counted(operators, from);
     skip_counted(executions, from);
-    cell_add(&busy->model->busy_ns, covered(operators, operators->uncounted, from, to));
+    uint64_t ran = covered(operators, operators->uncounted, from, to);
+    cell_add(&busy->model->busy_ns, ran);
     uint32_t inside = operators->uncounted;
     for (uint32_t i = executions->uncounted; i < executions->tail && executions->at[i].start < to; i++) {
         uint64_t start = greater(from, executions->at[i].start), end = lesser(to, executions->at[i].end);
         while (inside < operators->tail && operators->at[inside].end <= start)
             inside++;
-        cell_add(&busy->model->gap_ns, end - start - covered(operators, inside, start, end));
+        uint64_t ran_inside = start == from && end == to ? ran : covered(operators, inside, start, end);
+        cell_add(&busy->model->gap_ns, end - start - ran_inside);
     }
     busy->counted = to;
 }
 
-/* When as many wait as may, the oldest is final; when as many are kept as can be, all but those are forgotten. */
-static void make_room(struct busy *busy, struct spans *spans) {
-    if (spans->tail < BUSY_INTERVALS_MAX)
-        return;
+static void forget_oldest(struct busy *busy, struct spans *spans) {
     uint32_t oldest = spans->tail - BUSY_INTERVALS_MAX;
-    busy->horizon = greater(busy->horizon, spans->at[oldest].end);
-    if (spans->tail < SPANS_CAPACITY)
-        return;
     count_final(busy);
     spans->forgotten = spans->at[oldest].end;
     spans->tail = BUSY_INTERVALS_MAX - 1;
@@ -125,16 +117,31 @@ static void make_room(struct busy *busy, struct spans *spans) {
     spans->uncounted = 0;
 }
 
-static void advance(struct busy *busy, uint64_t end_ns) {
-    busy->newest_end = greater(busy->newest_end, end_ns);
-    if (busy->newest_end > BUSY_HORIZON_NS)
-        busy->horizon = greater(busy->horizon, busy->newest_end - BUSY_HORIZON_NS);
+/* When as many wait as may, the oldest is final. */
+static inline void limit_waiting(struct busy *busy, const struct spans *spans) {
+    if (spans->tail >= BUSY_INTERVALS_MAX)
+        busy->horizon = greater(busy->horizon, spans->at[spans->tail - BUSY_INTERVALS_MAX].end);
+}
+
+/* When as many are kept as can be, all but those that may wait are forgotten. */
+static void make_room(struct busy *busy, struct spans *spans) {
+    limit_waiting(busy, spans);
+    if (spans->tail == SPANS_CAPACITY)
+        forget_oldest(busy, spans);
+}
+
+static inline void advance(struct busy *busy, uint64_t end_ns) {
+    if (end_ns > busy->newest_end) {
+        busy->newest_end = end_ns;
+        if (end_ns > BUSY_HORIZON_NS)
+            busy->horizon = greater(busy->horizon, end_ns - BUSY_HORIZON_NS);
+    }
     if (busy->horizon - busy->counted >= BATCH_NS)
         count_final(busy);
 }
 
 /* An interval is put in its place before its own end moves the horizon: one that is longer than a second is not late. */
-void busy_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
+static __attribute__((noinline)) void place_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
     make_room(busy, &busy->operators);
     if (start_ns < busy->horizon) {
         cell_add(&busy->model->late_intervals, 1);
@@ -142,6 +149,28 @@ void busy_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
     }
     if (start_ns < end_ns)
         spans_add(&busy->operators, start_ns, end_ns);
+    advance(busy, end_ns);
+}
+
+/* Whether it comes after the newest one or goes on with it, and nothing else has to be looked at. */
+static inline bool comes_last(const struct busy *busy, const struct spans *spans, uint64_t start) {
+    return spans->tail > spans->uncounted && spans->tail < SPANS_CAPACITY && start >= spans->at[spans->tail - 1].start &&
+           start >= busy->horizon;
+}
+
+/* Most do. */
+void busy_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
+    struct spans *operators = &busy->operators;
+    if (start_ns >= end_ns || !comes_last(busy, operators, start_ns)) {
+        place_operator(busy, start_ns, end_ns);
+        return;
+    }
+    struct span *newest = &operators->at[operators->tail - 1];
+    limit_waiting(busy, operators);
+    if (start_ns > newest->end)
+        operators->at[operators->tail++] = (struct span){start_ns, end_ns};
+    else
+        newest->end = greater(newest->end, end_ns);
     advance(busy, end_ns);
 }
 

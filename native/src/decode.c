@@ -16,13 +16,16 @@
 #define LONG_TEXT_BYTES 65536u
 #define CLEAR_BYTES 64u                /* few stores, without a call, clear most strings */
 
+typedef int text_getter(const void *info, size_t length, uint32_t index, char *text, size_t text_length);
+
 struct text {
-    char *bytes;                       /* LONG_TEXT_BYTES + CLEAR_BYTES, zero behind `length` */
     size_t length;
+    char bytes[LONG_TEXT_BYTES]; /* zero behind `length` */
 };
 
 struct decoder {
     const struct vendor *vendor;
+    text_getter *get_type, *get_name;
     size_t record_bytes;
     enum decode_path path;
     uint32_t proofs;
@@ -34,32 +37,22 @@ struct numbers {
     uint64_t model_id, start, end, duration;
 };
 
-typedef int text_getter(const void *info, size_t length, uint32_t index, char *text, size_t text_length);
-
 int decoder_new(const struct vendor *vendor, size_t record_bytes, struct decoder **ret_decoder) {
     struct decoder *decoder = calloc(1, sizeof *decoder);
     if (decoder == NULL) {
         return OPSTREAM_E_MEMORY;
     }
     decoder->vendor = vendor;
+    decoder->get_type = vendor->get_op_type;
+    decoder->get_name = vendor->get_op_name;
     decoder->record_bytes = record_bytes;
     decoder->path = record_bytes == KNOWN_RECORD_BYTES ? PATH_UNDECIDED : PATH_GETTERS;
-    decoder->type.bytes = calloc(1, LONG_TEXT_BYTES + CLEAR_BYTES);
-    decoder->name.bytes = calloc(1, LONG_TEXT_BYTES + CLEAR_BYTES);
-    if (decoder->type.bytes == NULL || decoder->name.bytes == NULL) {
-        decoder_free(decoder);
-        return OPSTREAM_E_MEMORY;
-    }
     *ret_decoder = decoder;
     return OPSTREAM_OK;
 }
 
 void decoder_free(struct decoder *decoder) {
-    if (decoder != NULL) {
-        free(decoder->type.bytes);
-        free(decoder->name.bytes);
-        free(decoder);
-    }
+    free(decoder);
 }
 
 enum decode_path decoder_path(const struct decoder *decoder) {
@@ -101,70 +94,94 @@ static bool numbers_equal(const struct numbers *a, const struct numbers *b) {
     return a->model_id == b->model_id && a->start == b->start && a->end == b->end && a->duration == b->duration;
 }
 
-static __attribute__((noinline)) struct numbers prove(struct decoder *decoder, const uint8_t *record) {
-    struct numbers read = numbers_of(record);
+static void take_numbers(const struct numbers *numbers, struct operator_run *ret_run) {
+    ret_run->model_id = (uint32_t)numbers->model_id;
+    ret_run->start = numbers->start;
+    ret_run->end = numbers->end;
+}
+
+/* Unless the layout is known not to be the one known: compares. The getters are right in any case. */
+static __attribute__((noinline)) void ask_numbers(struct decoder *decoder, const uint8_t *record, struct operator_run *ret_run) {
     struct numbers asked = numbers_asked(decoder, record);
-    decoder->unproved = 0;
-    if (!numbers_equal(&read, &asked)) {
-        decoder->path = PATH_GETTERS;
-    } else if (decoder->path == PATH_UNDECIDED && ++decoder->proofs == PROOFS_NEEDED) {
-        decoder->path = PATH_PROVED;
+    if (decoder->path != PATH_GETTERS) {
+        struct numbers read = numbers_of(record);
+        decoder->unproved = 0;
+        if (!numbers_equal(&read, &asked)) {
+            decoder->path = PATH_GETTERS;
+        } else if (decoder->path == PATH_UNDECIDED && ++decoder->proofs == PROOFS_NEEDED) {
+            decoder->path = PATH_PROVED;
+        }
     }
-    return asked;
+    take_numbers(&asked, ret_run);
 }
 
 /* Of a record that the vendor's checksum accepts. */
-static struct numbers numbers_got(struct decoder *decoder, const uint8_t *record) {
-    if (decoder->path == PATH_GETTERS) {
-        return numbers_asked(decoder, record);
+static inline void get_numbers(struct decoder *decoder, const uint8_t *record, struct operator_run *ret_run) {
+    if (decoder->path == PATH_PROVED && ++decoder->unproved < RECORDS_PER_PROOF) {
+        struct numbers read = numbers_of(record);
+        take_numbers(&read, ret_run);
+    } else {
+        ask_numbers(decoder, record, ret_run);
     }
-    if (decoder->path == PATH_UNDECIDED || ++decoder->unproved == RECORDS_PER_PROOF) {
-        return prove(decoder, record);
-    }
-    return numbers_of(record);
+}
+
+static __attribute__((noinline)) void clear_rest(struct text *text) {
+    memset(text->bytes + CLEAR_BYTES, 0, text->length - CLEAR_BYTES);
 }
 
 /* The getter writes the string and the last byte of the buffer, nothing between them: what the string before left has to be cleared. */
 static inline int ask_text(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text,
                            size_t text_bytes) {
-    char *bytes = text->bytes;
-    for (const char *end = bytes + text->length; bytes < end; bytes += CLEAR_BYTES) {
-        memset(bytes, 0, CLEAR_BYTES);
+    memset(text->bytes, 0, CLEAR_BYTES);
+    if (text->length > CLEAR_BYTES) {
+        clear_rest(text);
     }
-    int acl_error = getter(record, decoder->record_bytes, 0, text->bytes, text_bytes);
-    text->length = strlen(text->bytes);
-    return acl_error;
+    return getter(record, decoder->record_bytes, 0, text->bytes, text_bytes);
 }
 
 /* A string that is too long for the buffer is refused like anything else, so the second try has room for any. */
 static __attribute__((noinline, cold)) bool fetch_again(const struct decoder *decoder, text_getter *getter, const uint8_t *record,
                                                         struct text *text) {
+    text->length = strlen(text->bytes);
     return ask_text(decoder, getter, record, text, LONG_TEXT_BYTES) == 0;
 }
 
-static inline bool fetch(const struct decoder *decoder, text_getter *getter, const uint8_t *record, struct text *text) {
-    return ask_text(decoder, getter, record, text, DECODE_TEXT_BYTES) == 0 || fetch_again(decoder, getter, record, text);
+/* Where the text is that was got, and its length. */
+static inline const char *look_at(struct text *text, const struct kept_text *guess) {
+    if (memcmp(text->bytes, guess->bytes, guess->length + 1) == 0) { /* with its NUL */
+        text->length = guess->length;
+        return guess->bytes;
+    }
+    text->length = strlen(text->bytes);
+    return text->bytes;
 }
 
-static bool text_is(const struct text *text, const char *string, size_t length) {
+static inline bool fetch(const struct decoder *decoder, text_getter *const *getter, const uint8_t *record, struct text *text) {
+    return ask_text(decoder, *getter, record, text, DECODE_TEXT_BYTES) == 0 || fetch_again(decoder, *getter, record, text);
+}
+
+static inline bool text_is(const struct text *text, const char *string, size_t length) {
     return text->length == length && memcmp(text->bytes, string, length) == 0;
 }
 
-enum decode_result decoder_decode(struct decoder *decoder, const uint8_t *record, struct operator_run *ret_run) {
-    bool has_type = fetch(decoder, decoder->vendor->get_op_type, record, &decoder->type);
-    bool has_name = fetch(decoder, decoder->vendor->get_op_name, record, &decoder->name);
-    if (!has_type || !has_name) {
-        uint32_t number = 0;
-        return decoder->vendor->get_op_num(record, decoder->record_bytes, &number) == 0 ? DECODE_NAME : DECODE_CORRUPT;
-    }
-    struct numbers numbers = numbers_got(decoder, record);
-    ret_run->model_id = (uint32_t)numbers.model_id;
-    ret_run->start = numbers.start;
-    ret_run->end = numbers.end;
-    ret_run->type = decoder->type.bytes;
+/* What the vendor's checksum thinks of a record without its strings. */
+static __attribute__((noinline, cold)) enum decode_result judge(const struct decoder *decoder, const uint8_t *record) {
+    uint32_t number = 0;
+    return decoder->vendor->get_op_num(record, decoder->record_bytes, &number) == 0 ? DECODE_NAME : DECODE_CORRUPT;
+}
+
+enum decode_result decoder_decode(struct decoder *decoder, const uint8_t *record, const struct text_guess *guess,
+                                  struct operator_run *ret_run) {
+    bool has_type = fetch(decoder, &decoder->get_type, record, &decoder->type);
+    ret_run->type = look_at(&decoder->type, guess->type);
     ret_run->type_length = decoder->type.length;
-    ret_run->name = decoder->name.bytes;
+    bool has_name = fetch(decoder, &decoder->get_name, record, &decoder->name);
+    ret_run->name = look_at(&decoder->name, guess->name);
     ret_run->name_length = decoder->name.length;
+    if (!has_type || !has_name) {
+        return judge(decoder, record);
+    }
+    get_numbers(decoder, record, ret_run);
     ret_run->is_execution = text_is(&decoder->name, "keypoint_op", 11) && text_is(&decoder->type, "na", 2);
     return DECODED;
 }

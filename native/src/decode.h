@@ -9,11 +9,22 @@
 
 #define DECODE_TEXT_BYTES 4096u
 
+/* A text as STRINGS keeps it; shorter than DECODE_TEXT_BYTES. */
+struct kept_text {
+    uint32_t length;
+    char bytes[];                      /* and a NUL */
+};
+
+/* What the next record's texts are likely to be: to compare costs less than to measure and then to compare. */
+struct text_guess {
+    const struct kept_text *type, *name;
+};
+
 struct operator_run {
     uint32_t model_id;
     bool is_execution;                 /* keypoint_op: the whole model's execution, not an operator */
     uint64_t start, end;               /* ticks of the device's clock: ns or µs, see timeunit.h */
-    const char *type, *name;           /* valid until the next call; '\0' after length bytes */
+    const char *type, *name;           /* the guess's where it was right, else valid until the next call; '\0' after length bytes */
     size_t type_length, name_length;
 };
 
@@ -29,7 +40,8 @@ struct decoder;
 
 int decoder_new(const struct vendor *vendor, size_t record_bytes, struct decoder **ret_decoder);
 void decoder_free(struct decoder *decoder);
-enum decode_result decoder_decode(struct decoder *decoder, const uint8_t *record, struct operator_run *ret_run);
+enum decode_result decoder_decode(struct decoder *decoder, const uint8_t *record, const struct text_guess *guess,
+                                  struct operator_run *ret_run);
 enum decode_path decoder_path(const struct decoder *decoder);
 
 #endif

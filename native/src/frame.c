@@ -3,16 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct frame {
-    const struct vendor *vendor;
-    size_t record_bytes;
-    size_t begin, end;                 /* of the bytes that are in no given record */
-    bool in_run;
-    uint64_t run_bytes;                /* of the unfinished corrupt run: what lies before `begin` */
-    uint8_t *buffer;
-    size_t buffer_bytes;
-};
-
 int frame_new(const struct vendor *vendor, size_t record_bytes, struct frame **ret_frame) {
     if (record_bytes == 0) {
         return OPSTREAM_E_INVALID;
@@ -59,8 +49,7 @@ static void end_run(struct frame *frame, struct frame_loss *loss) {
     frame->run_bytes = 0;
 }
 
-/* Moves on to the first good record. false: none is at hand; only bytes that may be the beginning of one stay before `end`. */
-static __attribute__((noinline, cold)) bool seek_good(struct frame *frame, struct frame_loss *loss) {
+bool frame_seek_good(struct frame *frame, struct frame_loss *loss) {
     for (; frame->end - frame->begin >= frame->record_bytes; frame->begin++, frame->run_bytes++) {
         uint32_t number = 0;
         if (frame->vendor->get_op_num(frame->buffer + frame->begin, frame->record_bytes, &number) == 0) {
@@ -69,18 +58,6 @@ static __attribute__((noinline, cold)) bool seek_good(struct frame *frame, struc
         }
     }
     return false;
-}
-
-const uint8_t *frame_next(struct frame *frame, struct frame_loss *loss) {
-    if (frame->in_run && !seek_good(frame, loss)) {
-        return NULL;
-    }
-    if (frame->end - frame->begin < frame->record_bytes) {
-        return NULL;
-    }
-    const uint8_t *record = frame->buffer + frame->begin;
-    frame->begin += frame->record_bytes;
-    return record;
 }
 
 void frame_reject(struct frame *frame) {

@@ -81,6 +81,8 @@
     0, 9, 21, 30, 39, 51, 60, 69, 80, 89, 98, 110, 119, 128, \
     139, 148, 157, 169, 178, 187, 198, 206, 214, 225, 234, 243, 255, 264,
 
+#define HISTOGRAM_SMALLEST_NS UINT64_C(100)
+#define HISTOGRAM_LARGEST_NS UINT64_C(128000000000)
 #define HISTOGRAM_FIRST_OCTAVE 6
 
 /* For the smallest duration of each eighth of each octave. */

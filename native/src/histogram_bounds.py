@@ -48,7 +48,8 @@ def main() -> None:
     define("HISTOGRAM_BOUNDS", "The bounds in seconds.", [repr(as_float(scaled)) for scaled in union], 6)
     closed = [str(union.index(bound * SCALE)) for bound in classic]
     define("HISTOGRAM_CLASSIC_CELLS", "What the classic bounds close.", closed, 14)
-    print(f"\n#define HISTOGRAM_FIRST_OCTAVE {FIRST_OCTAVE}")
+    print(f"\n#define HISTOGRAM_SMALLEST_NS UINT64_C({whole[0]})\n#define HISTOGRAM_LARGEST_NS UINT64_C({whole[-1]})")
+    print(f"#define HISTOGRAM_FIRST_OCTAVE {FIRST_OCTAVE}")
     cells = [str(cell) for cell in first]
     define("HISTOGRAM_FIRST_CELLS", "For the smallest duration of each eighth of each octave.", cells, 24)
     print("\n#endif")

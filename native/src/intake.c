@@ -113,8 +113,9 @@ static inline void count_loss(struct intake *intake, struct frame_loss *loss) {
 }
 
 static inline void count_read(struct intake *intake) {
-    cell_add(&intake->counters->live.records_read, 1);
-    cell_add(&intake->counters->bytes_settled, intake->record_bytes);
+    struct segment_counters *counters = intake->counters;
+    cell_add(&counters->live.records_read, 1);
+    cell_add(&counters->bytes_settled, intake->record_bytes);
 }
 
 static void count_capacity(struct intake *intake) {
@@ -154,27 +155,26 @@ static __attribute__((noinline, cold)) void tell_first_record(struct intake *int
     }
 }
 
-static void decode_one(struct intake *intake, struct inlet *inlet, const uint8_t *record) {
+static inline void decode_one(struct intake *intake, struct inlet *inlet, const uint8_t *record, const struct text_guess *guess) {
     struct operator_run run;
-    switch (decoder_decode(intake->decoder, record, &run)) {
-    case DECODED:
-        if (!intake->first_told) {
-            tell_first_record(intake);
-        }
-        count_read(intake);
-        account_run(intake->account, &inlet->clock, &run);
-        break;
-    case DECODE_NAME:
-        count_read(intake);
-        cell_add(&intake->counters->live.records_name, 1);
-        break;
-    case DECODE_CORRUPT:
+    enum decode_result result = decoder_decode(intake->decoder, record, guess, &run);
+    if (result == DECODE_CORRUPT) {
         frame_reject(inlet->frame);
-        break;
+        return;
     }
+    count_read(intake);
+    if (result == DECODE_NAME) {
+        cell_add(&intake->counters->live.records_name, 1);
+        return;
+    }
+    if (!intake->first_told) {
+        tell_first_record(intake);
+    }
+    account_run(intake->account, &inlet->clock, &run);
 }
 
 static void decode_all(struct intake *intake, struct inlet *inlet) {
+    const struct text_guess *guess = account_guess(intake->account);
     struct frame_loss loss = {0};
     const uint8_t *record;
     for (uint32_t n = 1; (record = frame_next(inlet->frame, &loss)) != NULL; n++) {
@@ -182,7 +182,7 @@ static void decode_all(struct intake *intake, struct inlet *inlet) {
             break;
         }
         count_loss(intake, &loss);
-        decode_one(intake, inlet, record);
+        decode_one(intake, inlet, record, guess);
         if (n % RECORDS_PER_CLOCK == 0) {
             look_at_clock(intake);
         }

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "merge.h"
-#include "series.h"
+#include "recording.h"
 
 #define NOW_NS (UINT64_C(100) * WINDOW_NS)
 #define MAX_BYTES (UINT64_C(64) << 20)
@@ -29,7 +29,7 @@ static void close_publisher(struct publisher *publisher) {
 
 static void record(struct publisher *publisher, uint32_t model_row, const char *type, const char *name, uint64_t duration_ns,
                    uint64_t wall_ns) {
-    series_record(publisher->table, model_row, type, strlen(type), name, strlen(name), duration_ns, wall_ns, NOW_NS);
+    record_operator(publisher->table, model_row, type, name, duration_ns, wall_ns, NOW_NS);
 }
 
 static opstream_exposition *new_exposition(void) {

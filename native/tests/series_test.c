@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "label.h"
-#include "series.h"
+#include "recording.h"
 
 #define NOW_NS (UINT64_C(100) * WINDOW_NS)
 
@@ -23,7 +23,7 @@ static void end(void) {
 }
 
 static bool record(uint32_t model_row, const char *type, const char *name, uint64_t duration_ns) {
-    return series_record(table, model_row, type, strlen(type), name, strlen(name), duration_ns, 1, NOW_NS);
+    return record_operator(table, model_row, type, name, duration_ns, 1, NOW_NS);
 }
 
 static uint64_t rows(void) {
@@ -68,8 +68,9 @@ static void check_lengths(void) {
         for (size_t length = 1; length <= 60; length++)
             for (char last = 'a'; last <= 'c'; last++) {
                 name[length - 1] = last;
-                CHECK(series_record(table, 1, "T", 1, name, length, 5, 1, NOW_NS));
-                name[length - 1] = 'n';
+                name[length] = '\0';
+                CHECK(record(1, "T", name, 5));
+                name[length - 1] = name[length] = 'n';
             }
     CHECK_EQ_U64(rows(), 180);
     for (uint32_t row = 0; row < 180; row++)
@@ -92,7 +93,7 @@ static void check_longest(void) {
         {40, even + 5 * WINDOW_NS, 0, 40},
     };
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        CHECK(series_record(table, 1, "T", 1, "n", 1, steps[i].duration_ns, 1, steps[i].now_ns));
+        CHECK(record_operator(table, 1, "T", "n", steps[i].duration_ns, 1, steps[i].now_ns));
         CHECK_EQ_U64(cell_get(&row->longest_ns[0]), steps[i].even_ns);
         CHECK_EQ_U64(cell_get(&row->longest_ns[1]), steps[i].odd_ns);
     }
@@ -177,7 +178,7 @@ static void check_no_pages(void) {
     writer.fd = fd;
     close(null);
     CHECK(!record(1, "T", "n999", 1));
-    CHECK(series_record(table, 1, "T", 1, "n999", 4, 1, 1, NOW_NS + UINT64_C(1000000000)));
+    CHECK(record_operator(table, 1, "T", "n999", 1, 1, NOW_NS + UINT64_C(1000000000)));
     end();
 }
 

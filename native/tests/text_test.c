@@ -6,7 +6,7 @@
 #include "busy.h"
 #include "check.h"
 #include "histogram.h"
-#include "series.h"
+#include "recording.h"
 
 #define NOW_NS (UINT64_C(100) * WINDOW_NS)
 #define WALL_NS UINT64_C(1700000000123456789)
@@ -14,7 +14,7 @@
 #define DEFAULT_MODEL_BOUNDS (((UINT32_C(1) << 16) - 1) << 12)    /* 1 ms to 100 s */
 
 static void record(struct series_table *table, uint32_t model_row, const char *type, const char *name, uint64_t duration_ns) {
-    series_record(table, model_row, type, strlen(type), name, strlen(name), duration_ns, WALL_NS, NOW_NS);
+    record_operator(table, model_row, type, name, duration_ns, WALL_NS, NOW_NS);
 }
 
 static void fill(struct segment_writer *writer) {

@@ -6,7 +6,7 @@
 
 #include "check.h"
 #include "memfd.h"
-#include "series.h"
+#include "recording.h"
 #include "view.h"
 
 #define MAX_BYTES (UINT64_C(64) << 20)
@@ -66,7 +66,7 @@ static void check_rows(void) {
     for (int i = 0; i < 61; i++) {
         char name[8];
         snprintf(name, sizeof(name), "n%d", i);
-        series_record(table, 1, "T", 1, name, strlen(name), 100, 5, NOW_NS);
+        record_operator(table, 1, "T", name, 100, 5, NOW_NS);
     }
     CHECK_EQ_INT(view_rows(view, &models, &series), 0);
     CHECK_EQ_U64(series, 61);
@@ -239,7 +239,7 @@ static int lying_memfd(void (*lie)(struct segment *)) {
     struct segment_writer writer = new_segment(64);
     struct series_table *table;
     CHECK_EQ_INT(series_table_new(&writer, &table), 0);
-    series_record(table, 0, "type", 4, "name", 4, 100, 5, NOW_NS);
+    record_operator(table, 0, "type", "name", 100, 5, NOW_NS);
     int fd = memfd_make(writer.bytes);
     CHECK(fd >= 0);
     CHECK(memfd_allocate(fd, 0, writer.bytes));
@@ -353,7 +353,7 @@ static void *publish(void *context) {
         if (i % 16 == 5) {
             cell_add(&live->records_corrupt, 1);
         } else {
-            if (!series_record(table, i % 2, "T", 1, name, strlen(name), i, 1, NOW_NS))
+            if (!record_operator(table, i % 2, "T", name, i, 1, NOW_NS))
                 cell_add(&live->records_overflowed, 1);
             cell_add(&live->records_recorded, 1);
         }

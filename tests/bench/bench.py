@@ -128,7 +128,7 @@ class Bench:
                 raise SystemExit(f"callgrind saw no call of {function}")
             return int(found[1].replace(",", ""))
 
-        thread = inclusive("reader_run")
+        thread = inclusive("reader_main")
         return (thread - inclusive("aclprofGetOpType") - inclusive("aclprofGetOpName")) / records
 
     def steady(self) -> None:
