@@ -104,6 +104,13 @@ void account_map_model(struct account *account, uint32_t model_id, uint32_t mode
     cell_set(&account->rows[model_row].model_id, MAPPED | model_id);
 }
 
+void account_restart_model(struct account *account, uint32_t model_row) {
+    struct busy *busy = atomic_load_explicit(&account->rows[model_row].busy, memory_order_acquire);
+    if (busy != NULL) {
+        busy_restart(busy);
+    }
+}
+
 static __attribute__((noinline)) struct account_row *find_row(struct account *account, uint64_t mapped) {
     for (uint32_t row = 1; row < MODELS_CAPACITY; row++) {
         if (cell_get(&account->rows[row].model_id) == mapped) {

@@ -24,6 +24,9 @@ void account_free(struct account *account);
 /* As reader_map_model. Control thread, at any time. */
 void account_map_model(struct account *account, uint32_t model_id, uint32_t model_row, uint64_t subscribed_ns);
 
+/* The model of this row is subscribed anew: its device's time may have begun again. */
+void account_restart_model(struct account *account, uint32_t model_row);
+
 /* A device's clock of which nothing is known yet. */
 void account_clock_init(struct device_clock *ret_clock);
 

@@ -11,7 +11,7 @@ struct intake;
 int intake_new(struct segment_writer *writer, struct intake **ret_intake);
 void intake_free(struct intake *intake);
 
-/* Control thread: for account_map_model. */
+/* For account_map_model (control thread) and account_restart_model (reader thread). */
 struct account *intake_account(const struct intake *intake);
 
 /* `wake_fd` ends intake_wait when it becomes readable. */

@@ -20,9 +20,13 @@
 #define SLEEP_MAX_NS (60 * CLOCK_SECOND_NS)
 #define SLEEP_MAX_UNREACHABLE_NS (CLOCK_SECOND_NS / 10) /* the application has closed the control thread's end */
 
+enum order_kind { ORDER_ADD_PIPE, ORDER_RESTART_MODEL, ORDER_FLUSH };
+
 struct order {
-    struct inlet *inlet;               /* NULL: flush */
-    struct decoder *decoder;           /* with the first inlet, else NULL */
+    enum order_kind kind;
+    uint32_t model_row;                /* of a model */
+    struct inlet *inlet;               /* of a pipe, as the next two */
+    struct decoder *decoder;           /* with the first one, else NULL */
     size_t record_bytes;
 };
 
@@ -46,18 +50,28 @@ static void nap(uint64_t length_ns) {
     nanosleep(&length, NULL);
 }
 
+static void add_pipe(struct reader *reader, const struct order *order, int fd) {
+    if (order->decoder != NULL) {
+        intake_set_decoder(reader->intake, order->decoder, order->record_bytes);
+    }
+    order->inlet->fd = own_table_raise(fd, reader->channel.reader_fd);
+    intake_add(reader->intake, order->inlet);
+}
+
 static void obey(struct reader *reader) {
     struct order order;
     int fd;
     while (channel_next(&reader->channel, &order, sizeof order, &fd)) {
-        if (order.decoder != NULL) {
-            intake_set_decoder(reader->intake, order.decoder, order.record_bytes);
-        }
-        if (order.inlet != NULL) {
-            order.inlet->fd = own_table_raise(fd, reader->channel.reader_fd);
-            intake_add(reader->intake, order.inlet);
-        } else {
+        switch (order.kind) {
+        case ORDER_ADD_PIPE:
+            add_pipe(reader, &order, fd);
+            break;
+        case ORDER_RESTART_MODEL:
+            account_restart_model(intake_account(reader->intake), order.model_row);
+            break;
+        case ORDER_FLUSH:
             intake_flush(reader->intake);
+            break;
         }
         channel_done(&reader->channel);
     }
@@ -193,7 +207,7 @@ static int ask_record_bytes(struct reader *reader, struct decoder **ret_decoder)
 }
 
 int reader_add_pipe(struct reader *reader, uint32_t device, int read_fd, size_t capacity_bytes) {
-    struct order order = {0};
+    struct order order = {.kind = ORDER_ADD_PIPE};
     int status = ask_record_bytes(reader, &order.decoder);
     if (status != OPSTREAM_OK) {
         return status;
@@ -214,11 +228,13 @@ int reader_add_pipe(struct reader *reader, uint32_t device, int read_fd, size_t 
 }
 
 void reader_map_model(struct reader *reader, uint32_t model_id, uint32_t model_row, uint64_t subscribed_ns) {
+    struct order order = {.kind = ORDER_RESTART_MODEL, .model_row = model_row};
     account_map_model(intake_account(reader->intake), model_id, model_row, subscribed_ns);
+    channel_order(&reader->channel, &order, sizeof order, -1, ORDER_TIMEOUT_NS);
 }
 
 int reader_flush(struct reader *reader) {
-    struct order order = {0};
+    struct order order = {.kind = ORDER_FLUSH};
     return channel_order(&reader->channel, &order, sizeof order, -1, ORDER_TIMEOUT_NS);
 }
 

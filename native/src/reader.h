@@ -22,7 +22,8 @@ int reader_start(const struct vendor *vendor, struct segment_writer *writer, str
 int reader_add_pipe(struct reader *reader, uint32_t device, int read_fd, size_t capacity_bytes);
 
 /* From now on records of `model_id` count for `model_row`. Kept until the id is mapped anew: late records still find their row. Before the
- * subscribe call. `subscribed_ns`: CLOCK_MONOTONIC. Control thread. */
+ * subscribe call. The model's busy time begins anew with whatever its device's clock shows then. `subscribed_ns`: CLOCK_MONOTONIC. Waits
+ * until the reader knows of it, 1 s at most. Control thread. */
 void reader_map_model(struct reader *reader, uint32_t model_id, uint32_t model_row, uint64_t subscribed_ns);
 
 /* Returns when every byte that was in the pipes at the call is counted (1 s at most; OPSTREAM_E_BUSY then). Nothing waits for anything

@@ -201,6 +201,31 @@ static void test_trickle(void) {
     tear_down();
 }
 
+/* The model is subscribed anew after its device was reset, and the device's time is less than it was: nothing is late for that. */
+static void test_clock_begins_again(void) {
+    uint8_t *records[2];
+    size_t bytes[2];
+    set_up();
+    for (int i = 0; i < 2; i++) {
+        records[i] = rig_records(&rig, model_id, 100, &bytes[i]);
+    }
+    const struct segment_model *model = &writer.models[model_row];
+    uint64_t busy_ns = 0;
+    for (int i = 1; i >= 0; i--) {
+        reader_map_model(reader, model_id, model_row, clock_monotonic_ns());
+        add_pipe(1 << 20);
+        write_all(records[i], bytes[i]);
+        flush();
+        CHECK_EQ_U64(cell_get(&model->late_intervals), 0);
+        CHECK(cell_get(&model->busy_ns) > busy_ns);
+        busy_ns = cell_get(&model->busy_ns);
+        close(write_end);
+        free(records[i]);
+    }
+    CHECK_EQ_U64(cell_get(&committed()->records_recorded), (bytes[0] + bytes[1]) / 80);
+    tear_down();
+}
+
 /* Records of nobody's model, and a first record of which somebody wants to know. */
 static void note(void *context) {
     ++*(_Atomic int *)context;
@@ -347,6 +372,7 @@ int main(void) {
     rig_case(test_faults, "corrupt=0.03,truncated=0.03,getter-error=0.03,getter-refusal=0.03,end-before-start=0.03,late=0.01,"
                           "partial-write=count:3@1ms");
     rig_case(test_trickle, "");
+    rig_case(test_clock_begins_again, "");
     rig_case(test_first_record, "");
     rig_case(test_drain_only, "");
     rig_case(test_pressure, "");
