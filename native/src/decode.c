@@ -59,13 +59,13 @@ enum decode_path decoder_path(const struct decoder *decoder) {
     return decoder->path;
 }
 
-static uint32_t load_u32(const uint8_t *bytes) {
+static inline uint32_t load_u32(const void *bytes) {
     uint32_t value;
     memcpy(&value, bytes, sizeof value);
     return value;
 }
 
-static uint64_t load_u64(const uint8_t *bytes) {
+static inline uint64_t load_u64(const void *bytes) {
     uint64_t value;
     memcpy(&value, bytes, sizeof value);
     return value;
@@ -146,9 +146,21 @@ static __attribute__((noinline, cold)) bool fetch_again(const struct decoder *de
     return ask_text(decoder, getter, record, text, LONG_TEXT_BYTES) == 0;
 }
 
+/* Both with their NUL. Most types are so short that the two words, which are 0 behind the text, are compared faster than a function is
+ * called. */
+static inline bool text_is_kept(const struct text *text, const struct kept_text *kept) {
+    if (kept->length < sizeof(uint32_t)) {
+        return load_u32(text->bytes) == load_u32(kept->bytes);
+    }
+    if (kept->length < sizeof(uint32_t) + sizeof(uint64_t)) {
+        return load_u32(text->bytes) == load_u32(kept->bytes) && load_u64(text->bytes + 4) == load_u64(kept->bytes + 4);
+    }
+    return memcmp(text->bytes, kept->bytes, kept->length + 1) == 0;
+}
+
 /* Where the text is that was got, and its length. */
 static inline const char *look_at(struct text *text, const struct kept_text *guess) {
-    if (memcmp(text->bytes, guess->bytes, guess->length + 1) == 0) { /* with its NUL */
+    if (text_is_kept(text, guess)) {
         text->length = guess->length;
         return guess->bytes;
     }

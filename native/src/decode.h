@@ -9,10 +9,11 @@
 
 #define DECODE_TEXT_BYTES 4096u
 
-/* A text as STRINGS keeps it; shorter than DECODE_TEXT_BYTES. */
+/* A text as STRINGS keeps it: with its length it takes a multiple of 8 bytes, of which those behind the text, one at least, are 0. Shorter
+ * than DECODE_TEXT_BYTES. */
 struct kept_text {
     uint32_t length;
-    char bytes[];                      /* and a NUL */
+    char bytes[];
 };
 
 /* What the next record's texts are likely to be: to compare costs less than to measure and then to compare. */

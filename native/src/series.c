@@ -41,7 +41,7 @@ struct series_table {
     struct entry entries[];
 };
 
-static const struct kept_text no_text = {.length = 0, .bytes = ""};
+static const struct kept_text no_text = {.length = 0, .bytes = "\0\0\0"};
 
 struct text {
     const char *bytes;
