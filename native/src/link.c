@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "descriptor.h"
 
-#define RETRY_NS CLOCK_SECOND_NS
+#define RETRY_NS (9 * CLOCK_SECOND_NS / 10)
 #define REFUSED_RETRY_NS (30 * CLOCK_SECOND_NS)
 
 enum phase { PHASE_APART, PHASE_GREETING /* connected, the hello is not sent yet */, PHASE_GREETED, PHASE_GONE };

@@ -1,8 +1,8 @@
 /* link.h: the connection to the daemon: connects without blocking, says hello with the segment's descriptor, and tries again for ever. A
  * state machine without a thread: the control thread drives it.
  *
- * Attempts are at least a second apart, so that a connection that lasted longer is made anew at once; after a refusal, or a daemon of
- * another version, 30 s. Up to a tenth is added, or a daemon that comes back would meet all its publishers in one moment. A listener
+ * Attempts are 0.9 s apart, so that a connection that lasted longer is made anew at once; after a refusal, or a daemon of another version,
+ * 30 s. Up to a tenth is added: a daemon that comes back hears of all its publishers within a second, but not in one moment. A listener
  * that is neither root's, nor of the own uid, nor of `daemon_uid` is told nothing and obeyed in nothing. */
 #ifndef OPSTREAM_LINK_H
 #define OPSTREAM_LINK_H
