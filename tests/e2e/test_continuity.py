@@ -74,6 +74,8 @@ def test_worker_killed_in_the_middle(site: Site, steady: Profile) -> None:
         lambda scrape: scrape.total("opstreamd_publishers", state="live") == 0, "the worker's departure"
     )
     assert_as_segments(last, [segment])
+    for name in ("ascend_model_busy_seconds_total", "ascend_model_gap_seconds_total"):
+        assert last.total(name) == segment.exposition().total(name)
     assert_whole_runs(last, steady)
     counters = segment.counters()
     assert counters.records_read == counters.records_recorded + counters.records_interrupted
