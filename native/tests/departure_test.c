@@ -57,7 +57,7 @@ static void load(uint64_t under_way) {
 }
 
 static int test_exit_under_load(void) {
-    load(2000);
+    load(400);
     return 3;
 }
 
@@ -70,7 +70,7 @@ static int test_exit_under_flood(void) {
 #endif
 
 static int test_exit_after_publisher(void) {
-    load(2000);
+    load(400);
     opstream_publisher_close(loaded);
     return 4;
 }
@@ -148,7 +148,7 @@ static int test_fork(void) {
 static int channel[2];
 
 static int publish_until_killed(void) {
-    load(2000);
+    load(400);
     int segment = opstream_publisher_segment(loaded);
     union {
         char bytes[CMSG_SPACE(sizeof(int))];

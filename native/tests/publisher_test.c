@@ -50,7 +50,7 @@ static int test_configuration(void) {
 }
 
 static int test_hosted_model(void) {
-    enum { TIMES = 40, OPERATORS = 74 };
+    enum { TIMES = 10, OPERATORS = 74 };
     char text[256];
     int acl_error = 0;
     opstream_model *model;
@@ -99,15 +99,15 @@ static int test_exact_sums(void) {
     for (unsigned cycle = 1; cycle <= 4; cycle++) {
         subscribe(publisher, first, 0, "first");
         subscribe(publisher, second, 3, "second");
-        app_execute(0, first, 1000);
-        app_execute(3, second, 500);
+        app_execute(0, first, 100);
+        app_execute(3, second, 50);
         unsubscribe(publisher, first);
         subscribe(publisher, first, 0, "first"); /* the other device stays on meanwhile */
-        app_execute(0, first, 1000);
+        app_execute(0, first, 100);
         unsubscribe(publisher, second);
         unsubscribe(publisher, first);
-        tally_app_model(view, 0, "first", cycle * 2000);
-        tally_app_model(view, 3, "second", cycle * 500);
+        tally_app_model(view, 0, "first", cycle * 200);
+        tally_app_model(view, 3, "second", cycle * 50);
     }
     opstream_view_free(view);
     opstream_publisher_close(publisher);
