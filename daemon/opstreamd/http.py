@@ -45,6 +45,7 @@ class Http:
         self._config = config
         self._collector = collector
         self._silent: set[asyncio.BaseProtocol] = set()
+        self._busy: set[asyncio.BaseProtocol] = set()
         self._servers: list[asyncio.Server] = []
         app = web.Application(client_max_size=REQUEST_BODY_BYTES_MAX, middlewares=[self._handle])
         app.router.add_get(config.web.telemetry_path, self._metrics)
@@ -85,13 +86,24 @@ class Http:
 
     def _connect(self) -> asyncio.BaseProtocol:
         server = self._runner.server
-        if server is None or len(server.connections) >= CONNECTIONS_MAX:
-            log.warning("too many HTTP connections", extra=fields(limit=CONNECTIONS_MAX))
+        if server is None or not self._has_room(server.connections):
             return _TurnedAway()
         protocol = server()
         self._silent.add(protocol)
         self._loop.call_later(FIRST_REQUEST_SECONDS, self._close_silent, protocol)
         return protocol
+
+    def _has_room(self, connections: Sequence[web.RequestHandler]) -> bool:
+        """Makes room where there is none: who asks for nothing, or never finishes asking, locks nobody out."""
+        if len(connections) < CONNECTIONS_MAX:
+            return True
+        log.warning("too many HTTP connections", extra=fields(limit=CONNECTIONS_MAX))
+        for protocol in connections:  # the oldest first
+            transport = protocol.transport
+            if protocol not in self._busy and transport is not None and not transport.is_closing():
+                transport.abort()
+                return True
+        return False
 
     def _close_silent(self, protocol: web.RequestHandler) -> None:
         if protocol in self._silent:
@@ -102,6 +114,7 @@ class Http:
     @web.middleware
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self._silent.discard(request.protocol)
+        self._busy.add(request.protocol)
         try:
             return await handler(request)
         except (web.HTTPException, ConnectionError):
@@ -109,6 +122,8 @@ class Http:
         except Exception:
             log.exception("a request has failed", extra=fields(path=request.path))
             raise web.HTTPInternalServerError from None
+        finally:
+            self._busy.discard(request.protocol)
 
     # ---- answers -----------------------------------------------------------------------------------------------------
 
