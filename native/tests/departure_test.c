@@ -135,7 +135,14 @@ static int test_fork(void) {
     child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        opstream_publisher_close(open_publisher());
+        opstream_publisher *own = open_publisher();
+        opstream_view *own_view = tally_open(opstream_publisher_segment(own));
+        subscribe(own, model, 0, "model");
+        app_execute(0, model, 20);
+        unsubscribe(own, model);
+        tally_app_model(own_view, 0, "model", 20);
+        opstream_view_free(own_view);
+        opstream_publisher_close(own);
         _exit(9);
     }
     CHECK_EQ_INT(status_of(child), 9);
