@@ -1,5 +1,6 @@
 """Each fault of the simulator, alone and together: what was injected is counted, the rest exact, and nothing hangs."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -179,6 +180,22 @@ def test_worker_that_crashes_in_the_vendors_library(site: Site, steady: Profile,
     # been written, and not yet been told.
     written = made["records_written"] + made["fault.corrupt"] + made["fault.truncated"]
     assert scrape.total("opstreamd_records_read_total") <= written + made["fault.getter-crash"]
+
+
+@pytest.mark.long
+def test_publisher_that_cannot_keep_up_pauses_and_comes_back(site: Site, steady: Profile) -> None:
+    site.simulate("getter-delay=10us")
+    site.configure(Model("heavy", steady.path))
+    daemon = site.serve()
+
+    def in_state(state: str) -> Callable[[Scrape], bool]:
+        name = "opstreamd_subscriptions"
+        return lambda scrape: scrape.has(name, state=state) and scrape.total(name, state=state) == 1
+
+    paused = daemon.until(in_state("paused"), "a pause")
+    daemon.until(in_state("subscribed"), "its end")
+    scrape = daemon.until(executed(executions(paused) + 5), "executions after it")
+    assert rejected(scrape) == dict.fromkeys(rejected(scrape), 0)
 
 
 def test_bad_faults_are_told(site: Site, steady: Profile, tmp_path: Path) -> None:
