@@ -25,6 +25,8 @@ class Exit(IntEnum):
     LIBRARY = 12
     MODEL = 13
     EXECUTION = 14
+    CLAIM = 15
+    """The claim's file can't be written."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ is lost when the holder closes *any* descriptor of the file: a holder doesn't ca
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import json
@@ -22,6 +23,7 @@ from typing import Final, Self
 
 _FLOCK: Final = struct.Struct("@hhqqi0q")  # struct flock: type, whence, start, length, pid
 _RECORD_BYTES: Final = 4096
+_MODE: Final = 0o600  # who may read a file may lock it: keep the worker from it, and be taken for the worker
 _REASON_CHARACTERS: Final = 300  # at most 12 bytes each in JSON: fits into the record
 
 
@@ -79,8 +81,12 @@ class Claim:
 
     @classmethod
     def take(cls, path: Path, digest: str) -> Self | None:
-        """Takes the claim for the rest of this process's life, or gives None when another worker has it."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        """Takes the claim for the rest of this process's life, or gives None when another worker has it.
+
+        Raises OSError where there is no room for it, or no right to it.
+        """
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, _MODE)
+        os.fchmod(fd, _MODE)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, says POSIX
@@ -92,7 +98,9 @@ class Claim:
 
     def report(self, condition: Condition, reason: str = "") -> None:
         self._record = dataclasses.replace(self._record, condition=condition, reason=reason[:_REASON_CHARACTERS])
-        self._write()
+        # Some file systems need room for a change too: no reason to stop the model.
+        with contextlib.suppress(OSError):
+            self._write()
 
     def _write(self) -> None:
         # One write of one page, so that who reads at the same time sees the old or the new.

@@ -137,7 +137,10 @@ class Supervisor:
     def _reason(self, assignment: Assignment) -> str:
         """Why the last worker failed, in its own words, when it had any."""
         path = self._path(assignment)
-        record = claim.look(path).record
+        try:
+            record = claim.look(path).record
+        except OSError:
+            return ""
         process = self._processes.get(path)
         return record.reason if record is not None and process is not None and record.pid == process.pid else ""
 

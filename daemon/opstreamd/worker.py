@@ -206,7 +206,13 @@ def main() -> int:
     log.set_up(options.log_level, options.log_format)
     assignment: Assignment = options.assignment
     with ending_signals() as signal_fd:
-        claim = Claim.take(assignment.claim_path(options.state_directory), assignment.digest)
+        path = assignment.claim_path(options.state_directory)
+        try:
+            claim = Claim.take(path, assignment.digest)
+        except OSError as error:
+            reason = f"{path}: {error.strerror}"
+            _log.error("model not claimed", extra=log.fields(model=assignment.name, reason=reason))
+            return Exit.CLAIM
         if claim is None:
             _log.info("another worker has the model", extra=log.fields(model=assignment.name, device=assignment.device))
             return Exit.TAKEN

@@ -138,6 +138,12 @@ def test_the_longest_reason_fits(path: Path) -> None:
         assert len(record.reason) == 300
 
 
+def test_nobody_else_can_lock_it(path: Path) -> None:
+    path.touch(0o644)
+    with holder(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic links"):

@@ -17,7 +17,7 @@ from typing import TypeVar
 import pytest
 
 from opstreamd import claim
-from opstreamd.assignment import Assignment, assignments
+from opstreamd.assignment import Assignment, Exit, assignments
 from opstreamd.claim import Condition, Record, Sight
 from opstreamd.config import Acl, Agent, Config, Hosted, HostedModel, State
 from opstreamd.durations import Duration
@@ -302,3 +302,32 @@ def test_two_supervisors_side_by_side_have_one_worker(place: Place) -> None:
         assert place.look().holder == 0
 
     run(test())
+
+
+def test_a_claim_that_cannot_be_read_is_tried_again(place: Place) -> None:
+    async def test() -> None:
+        path = place.assignment.claim_path(place.config.state.directory)
+        path.parent.mkdir()
+        path.symlink_to("elsewhere")
+        seen = asyncio.Event()
+        handler = logging.Handler()
+        handler.emit = lambda record: seen.set() if record.getMessage() == "hosted worker ended" else None  # type: ignore[method-assign]
+        logging.getLogger("opstreamd.hosted").addHandler(handler)
+        try:
+            async with Supervisor(place.config, log_level="error"):
+                await seen.wait()
+                path.unlink()
+                assert await place.running()
+        finally:
+            logging.getLogger("opstreamd.hosted").removeHandler(handler)
+
+    run(test())
+
+
+def test_a_worker_that_cannot_take_its_claim_says_why(place: Place) -> None:
+    missing = place.config.state.directory + "/missing"
+    command = [sys.executable, "-m", "opstreamd.worker", f"--state.directory={missing}", place.assignment.to_json()]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == Exit.CLAIM
+    assert missing in ended.stderr
+    assert "Traceback" not in ended.stderr
