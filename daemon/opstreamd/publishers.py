@@ -191,6 +191,10 @@ class Publishers:
             raise Refusal("permission", Status.INVALID, "this segment is another user's")
         view = self._open_view(hello, packet.fds[0], session.uid, before)
         peer, pidfd = identify(connection.socket)
+        if before is not None and _are_strangers(before.peer, peer):
+            if pidfd is not None:
+                os.close(pidfd)
+            raise Refusal("permission", Status.INVALID, "this segment is another container's")
         if before is None:
             publisher = self._add(hello, view, peer)
         else:
@@ -284,6 +288,11 @@ class _Session:
     hello_timer: asyncio.TimerHandle
     publisher: Publisher | None = None
     strays: int = 0
+
+
+def _are_strangers(one: Peer, other: Peer) -> bool:
+    """Identities are no secret: /metrics shows them. A process that was moved to another cgroup is no stranger."""
+    return (one.uid, one.cgroup) != (other.uid, other.cgroup) and (one.pid == 0 or one.pid != other.pid)
 
 
 def _read(packet: Packet) -> Message:

@@ -18,6 +18,7 @@ import pytest
 from segments import SEALS, Peer, Segment, configuration, on_loop
 
 from opstreamd import agent_socket, publishers
+from opstreamd import peer as peer_module
 from opstreamd.config import Agent, Config, Limits, State
 from opstreamd.durations import Duration
 from opstreamd.engine import Kind, Message, MessageType, Status
@@ -531,6 +532,26 @@ async def test_another_users_segment_is_not_taken_over() -> None:
 
 
 @as_root
+def test_another_containers_segment_is_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_module, "_cgroup", lambda pid: "" if pid == os.getpid() else f"/container-{pid}")
+
+    @on_loop
+    async def scenario() -> None:
+        async with listening() as (them, config):
+            segment = Segment.make()
+            with Child(config, segment) as child, Peer(config.agent.socket) as thief:
+                assert (await child.answer()).type == MessageType.WELCOME
+                (publisher,) = them.all()
+                connection = publisher.connection
+                thief.hello(segment)
+                assert (await thief.refused()).reason == Status.INVALID
+                assert them.refusals["permission"] == 1
+                assert publisher.live
+                assert publisher.connection is connection
+
+    scenario()
+
+
 @on_loop
 async def test_only_the_daemons_user_and_root_may_host() -> None:
     async with listening() as (them, config):
