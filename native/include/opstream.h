@@ -37,7 +37,7 @@ enum opstream_status {
     OPSTREAM_E_VENDOR = -5,       /* a call to the vendor failed; its code is in the output named ret_acl_error (written on this failure only) */
     OPSTREAM_E_BUSY = -6,         /* the process has a publisher already, or the object is in use */
     OPSTREAM_E_STATE = -7,        /* not possible in the object's present state */
-    OPSTREAM_E_FULL = -8,         /* a fixed capacity is used up */
+    OPSTREAM_E_FULL = -8,         /* too little memory or too few threads are left */
     /* what a segment or a message was refused for */
     OPSTREAM_E_NOT_MEMFD = -20,   /* the descriptor is no memfd on tmpfs */
     OPSTREAM_E_UNSEALED = -21,    /* a seal is missing */
@@ -87,9 +87,9 @@ int opstream_publisher_open(const struct opstream_publisher_config *config, opst
 /* Subscribes a loaded model: its operators run on `device` (at most 63), and appear under the label `model` = `name` (at most 255 bytes).
  * The vendor's call is made on the control thread; this one waits for it (13 to 90 ms on hardware, for ever when the vendor hangs).
  * Any thread, after aclInit, several at once too. OPSTREAM_E_VENDOR and *ret_acl_error when the vendor refuses: counted in the segment
- * under the code. OPSTREAM_E_STATE: the model is subscribed already, the process is in exit(), or (before its first subscription) has less
- * than 256 MB of its cgroups' memory or less than 64 threads free, of which the vendor takes about 117 MB and 19. While models are paused,
- * the new one is too. */
+ * under the code. OPSTREAM_E_STATE: the model is subscribed already, or the process is in exit(). OPSTREAM_E_FULL: before its first
+ * subscription the process has less than 256 MB of its cgroups' memory or less than 64 threads free, of which the vendor takes about 117 MB
+ * and 19. While models are paused, the new one is too. */
 int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
 
 /* Unsubscribes it: every record made before is in the segment when this returns (OPSTREAM_E_BUSY: it is unsubscribed, but records are

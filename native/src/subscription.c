@@ -174,8 +174,11 @@ static bool have_room(struct subscriptions *subscriptions) {
 }
 
 int subscriptions_add(struct subscriptions *subscriptions, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error) {
-    if (find(subscriptions, model_id) || (!subscriptions->begun && !headroom_enough())) {
+    if (find(subscriptions, model_id)) {
         return OPSTREAM_E_STATE;
+    }
+    if (!subscriptions->begun && !headroom_enough()) {
+        return OPSTREAM_E_FULL;
     }
     if (!have_room(subscriptions)) {
         return OPSTREAM_E_MEMORY;

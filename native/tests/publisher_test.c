@@ -1,5 +1,6 @@
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -135,6 +136,24 @@ static int test_refused_once(void) {
     app_execute(0, model, 10);
     unsubscribe(publisher, model);
     tally_app_model(view, 0, "model", 10);
+    opstream_view_free(view);
+    opstream_publisher_close(publisher);
+    return 0;
+}
+
+/* The vendor's threads would be more than the user may have: it isn't even asked. */
+static int test_no_room(void) {
+    int acl_error = 0;
+    struct rlimit limit = {.rlim_cur = 60, .rlim_max = 60};
+    app_start();
+    uint32_t model = app_load(0);
+    CHECK(setrlimit(RLIMIT_NPROC, &limit) == 0);
+    CHECK(geteuid() != 0 || setuid(65534) == 0);
+    opstream_publisher *publisher = open_publisher();
+    opstream_view *view = tally_open(opstream_publisher_segment(publisher));
+    CHECK_EQ_INT(opstream_publisher_subscribe(publisher, model, 0, "model", &acl_error), OPSTREAM_E_FULL);
+    struct opstream_counters counters = tally_counters(view, false);
+    CHECK_EQ_U64(counters.models_subscribed + counters.models_failed, 0);
     opstream_view_free(view);
     opstream_publisher_close(publisher);
     return 0;
@@ -287,6 +306,7 @@ int main(void) {
     CHECK_EQ_INT(run(test_hosted_model), 0);
     CHECK_EQ_INT(run(test_exact_sums), 0);
     CHECK_EQ_INT(run(test_refused_once), 0);
+    CHECK_EQ_INT(run(test_no_room), 0);
     CHECK_EQ_INT(run(test_stolen_write_end), 0);
     CHECK_EQ_INT(run(test_closed_descriptors), 0);
     CHECK_EQ_INT(run(test_daemon), 0);
