@@ -110,6 +110,7 @@ static void relieve(struct control *control) {
     departure_set_subscribed(true);
     int status = subscriptions_resume(control->subscriptions);
     departure_set_subscribed(subscriptions_any(control->subscriptions));
+    reader_pressure(control->reader); /* of the earlier pipes, when the reader had still to read what was left in them */
     uint64_t now_ns = clock_monotonic_ns();
     back_off_end(&control->back_off, now_ns);
     control->resume_ns = status == OPSTREAM_OK ? UINT64_MAX : back_off_begin(&control->back_off, now_ns);
