@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 BACKLOG = 1024
 ACCEPTS_PER_WAKE = 64
 ACCEPT_RETRY_SECONDS = 0.5
+LOOK_SECONDS = 5.0
+"""How often the socket's file is looked for: without it nobody could come any more, and nobody would know."""
 
 # As many as a packet can have (SCM_MAX_FD). With less room the kernel would close the others in this thread, and
 # closing may block.
@@ -92,6 +94,10 @@ class AgentSocket:
     def open(self) -> None:
         """Makes the folder, replaces what a dead daemon has left, and listens. Raises SocketInUse or OSError."""
         self._loop = asyncio.get_running_loop()
+        self._listen()
+        self._look = self._loop.call_later(LOOK_SECONDS, self._look_for_file)
+
+    def _listen(self) -> None:
         self._path.parent.mkdir(mode=0o755 if self._mode == 0o666 else 0o700, parents=True, exist_ok=True)
         _remove_stale(self._path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
@@ -111,6 +117,7 @@ class AgentSocket:
         listener, self._listener = self._listener, None
         if listener is None:
             return
+        self._look.cancel()
         self._loop.remove_reader(listener)
         listener.close()
         try:
@@ -118,6 +125,21 @@ class AgentSocket:
                 os.unlink(self._path)
         except FileNotFoundError:
             pass
+
+    def _look_for_file(self) -> None:
+        """Makes it anew when it is gone; what somebody else has put there is left alone."""
+        self._look = self._loop.call_later(LOOK_SECONDS, self._look_for_file)
+        if self._listener is None or os.path.lexists(self._path):
+            return
+        forlorn = self._listener
+        try:
+            self._listen()
+        except (OSError, SocketInUse) as error:
+            log.warning("the agent socket's file is gone", extra=fields(path=self._path, error=str(error)))
+            return
+        log.warning("the agent socket's file was gone and is made anew", extra=fields(path=self._path))
+        self._loop.remove_reader(forlorn)
+        close_apart([forlorn.detach()])
 
     def _acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_WAKE):

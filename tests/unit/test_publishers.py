@@ -688,6 +688,24 @@ async def test_the_socket_of_a_later_daemon_is_not_removed() -> None:
         later.close()
 
 
+@pytest.mark.parametrize("gone", ["file", "folder"])
+def test_a_socket_that_is_removed_is_made_anew(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_socket, "LOOK_SECONDS", 0.05)
+
+    @on_loop
+    async def scenario() -> None:
+        made = asyncio.Event()
+        monkeypatch.setattr(agent_socket.log, "warning", lambda *_, **__: made.set())
+        async with listening() as (them, config):
+            os.unlink(config.agent.socket)
+            if gone == "folder":
+                os.rmdir(os.path.dirname(config.agent.socket))
+            await made.wait()
+            await check_alive(them, config)
+
+    scenario()
+
+
 @on_loop
 async def test_the_socket_is_for_everybody_under_root_and_else_for_its_owner() -> None:
     async with listening() as (_, config):
