@@ -7,6 +7,8 @@ import os
 import threading
 from collections.abc import Sequence
 
+_left: list[int] = []
+
 
 def close_apart(fds: Sequence[int]) -> None:
     """Closes descriptors on a thread of their own.
@@ -15,8 +17,14 @@ def close_apart(fds: Sequence[int]) -> None:
     maker likes. So does closing a Unix socket in whose queue such descriptors wait. The thread doesn't keep the process
     from ending.
     """
-    if fds:
-        threading.Thread(target=_close, args=(tuple(fds),), name="close", daemon=True).start()
+    if not fds:
+        return
+    waiting = (*_left, *fds)
+    _left.clear()
+    try:
+        threading.Thread(target=_close, args=(waiting,), name="close", daemon=True).start()
+    except RuntimeError:  # there are no more threads to be had; the next call tries again
+        _left.extend(waiting)
 
 
 def _close(fds: Sequence[int]) -> None:

@@ -27,6 +27,8 @@ FIRST_REQUEST_SECONDS = 10.0
 KEEPALIVE_SECONDS = 75.0
 DOWNLOAD_SECONDS = 60.0
 """A body that isn't taken by then is cut off."""
+DOWNLOADS_MAX = 32
+"""Each keeps a body of its own in memory for as long as its client doesn't take it."""
 GRACE_SECONDS = 15.0
 """How long a stopping daemon lets downloads finish."""
 REQUEST_BODY_BYTES_MAX = 4096
@@ -46,6 +48,7 @@ class Http:
         self._collector = collector
         self._silent: set[asyncio.BaseProtocol] = set()
         self._busy: set[asyncio.BaseProtocol] = set()
+        self._downloads: dict[asyncio.Transport, None] = {}
         self._servers: list[asyncio.Server] = []
         app = web.Application(client_max_size=REQUEST_BODY_BYTES_MAX, middlewares=[self._handle])
         app.router.add_get(config.web.telemetry_path, self._metrics)
@@ -136,7 +139,23 @@ class Http:
         if accepts_gzip(request.headers.getall("Accept-Encoding", [])):
             body = await asyncio.to_thread(_gzip, body)
             headers["Content-Encoding"] = "gzip"
-        return await _send(request, body, headers)
+        return await self._download(request, body, headers)
+
+    async def _download(self, request: web.Request, body: bytes, headers: dict[str, str]) -> web.StreamResponse:
+        """Of too many, the oldest is cut off: who takes nothing keeps neither memory nor others from being served."""
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError
+        if len(self._downloads) >= DOWNLOADS_MAX:
+            oldest = next(iter(self._downloads))
+            del self._downloads[oldest]
+            oldest.abort()
+            log.warning("too many downloads at once", extra=fields(limit=DOWNLOADS_MAX))
+        self._downloads[transport] = None
+        try:
+            return await _send(request, body, headers)
+        finally:
+            self._downloads.pop(transport, None)
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         rows = await self._collector.rows()

@@ -323,6 +323,24 @@ def test_nobody_loses_a_download_to_a_newcomer(monkeypatch: pytest.MonkeyPatch) 
     scenario()
 
 
+def test_of_too_many_downloads_the_oldest_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "DOWNLOADS_MAX", 1)
+
+    @on_loop
+    async def scenario() -> None:
+        async with large() as (http, oldest):
+            address = http.addresses[0]
+            newcomer, writer = await asyncio.open_connection(address.host, address.port)
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await newcomer.readuntil(b"\r\n\r\n")
+            assert await newcomer.readexactly(len(LargeCollector.BODY)) == LargeCollector.BODY
+            writer.close()
+            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+                await oldest.readexactly(len(LargeCollector.BODY))
+
+    scenario()
+
+
 @on_loop
 async def test_a_running_download_is_finished_when_the_daemon_stops() -> None:
     async with large() as (http, reader):

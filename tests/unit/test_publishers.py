@@ -20,6 +20,7 @@ from segments import SEALS, Peer, Segment, configuration, on_loop
 from opstreamd import agent_socket, publishers
 from opstreamd import peer as peer_module
 from opstreamd.config import Agent, Config, Limits, State
+from opstreamd.descriptors import close_apart
 from opstreamd.durations import Duration
 from opstreamd.engine import Kind, Message, MessageType, Status
 from opstreamd.publishers import Publishers
@@ -433,6 +434,22 @@ async def test_descriptors_without_a_message_are_closed() -> None:
         assert await asyncio.to_thread(os.read, read_end, 1) == b""
         os.close(read_end)
         await check_alive(them, config)
+
+
+def test_without_a_thread_descriptors_are_closed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = os.pipe()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            threading.Thread, "start", lambda _: (_ for _ in ()).throw(RuntimeError("can't start new thread"))
+        )
+        close_apart([first])
+    os.fstat(first)
+    close_apart([second])
+    for thread in closing():
+        thread.join()
+    for fd in (first, second):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
 
 
 @on_loop
