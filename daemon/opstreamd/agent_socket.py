@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import fcntl
 import logging
 import os
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +101,11 @@ class AgentSocket:
 
     def _listen(self) -> None:
         self._path.parent.mkdir(mode=0o755 if self._mode == 0o666 else 0o700, parents=True, exist_ok=True)
+        # Of two that start at once, the second must not remove the first one's socket as a dead daemon's.
+        with _alone(self._path):
+            self._bind()
+
+    def _bind(self) -> None:
         _remove_stale(self._path)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
         try:
@@ -177,6 +184,17 @@ def _receive(peer: socket.socket) -> Packet | None:
     )
     cut = bool(flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC))
     return Packet(data, fds, cut) if data or fds or cut else None
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keeps other daemons from the file at the same time. Who may not read the lock cannot hold it."""
+    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _remove_stale(path: Path) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import select
+import shutil
 import socket
 import struct
 import subprocess
@@ -672,6 +674,48 @@ def test_a_dead_daemons_socket_is_replaced() -> None:
         assert not path.exists()
 
 
+def test_of_daemons_that_start_at_once_one_has_the_socket() -> None:
+    code = textwrap.dedent("""
+        import asyncio, os, sys
+        from pathlib import Path
+        from opstreamd.agent_socket import AgentSocket, SocketInUse
+
+        def between_bind_and_listen(*_):
+            print("bound", flush=True)
+            sys.stdin.readline()
+
+        os.chmod = between_bind_and_listen
+
+        async def main():
+            try:
+                AgentSocket(Path(sys.argv[1]), 0o600, lambda _: None).open()
+                print("open", flush=True)
+            except SocketInUse:
+                print("in use", flush=True)
+            sys.stdin.readline()
+
+        asyncio.run(main())
+    """)
+    with configuration() as config, contextlib.ExitStack() as stack:
+
+        def start() -> subprocess.Popen[bytes]:
+            command = [sys.executable, "-c", code, config.agent.socket]
+            return stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+
+        first = start()
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"bound\n"
+        second = start()
+        assert second.stdout is not None
+        # It is to wait for the first; one that doesn't wait has said something by then.
+        select.select([second.stdout], [], [], 2.0)
+        assert first.stdin is not None
+        first.stdin.write(b"go\n")
+        first.stdin.flush()
+        assert first.stdout.readline() == b"open\n"
+        assert second.stdout.readline() == b"in use\n"
+
+
 @on_loop
 async def test_a_living_daemons_socket_is_left_alone() -> None:
     async with listening() as (them, config):
@@ -714,9 +758,10 @@ def test_a_socket_that_is_removed_is_made_anew(gone: str, monkeypatch: pytest.Mo
         made = asyncio.Event()
         monkeypatch.setattr(agent_socket.log, "warning", lambda *_, **__: made.set())
         async with listening() as (them, config):
-            os.unlink(config.agent.socket)
             if gone == "folder":
-                os.rmdir(os.path.dirname(config.agent.socket))
+                shutil.rmtree(os.path.dirname(config.agent.socket))
+            else:
+                os.unlink(config.agent.socket)
             await made.wait()
             await check_alive(them, config)
 
