@@ -99,7 +99,7 @@ class Bench:
 
     def instructions(self) -> float:
         """Instructions a record of the reader thread, without those inside the two string getters."""
-        records = 50_000
+        records = 200_000
         with tempfile.TemporaryDirectory() as folder:
             out = f"{folder}/callgrind.out"
             subprocess.run(
