@@ -11,9 +11,9 @@
 
 #define DEVICES_MAX 64u
 
-/* Sees to it that `device` (below DEVICES_MAX) has a pipe of which `reader` reads the other end. A new one has 1 MiB, else 256 KiB, 64 KiB, or
- * what a pipe has: all pipes of a user share pipe-user-pages-soft, past which each new one of his has 8 KiB, so ours grow only within half of
- * it. (Counted are this process's own; what else the user has can't be known.) */
+/* Sees to it that `device` (below DEVICES_MAX) has a pipe of which `reader` reads the other end. A new one has 1 MiB, else 256 KiB, 64 KiB,
+ * or what a pipe has: all pipes of a user share pipe-user-pages-soft, past which each new one of his has 8 KiB, so ours grow only within
+ * half of it. (Counted are this process's own; what else the user has can't be known.) */
 int device_pipe_open(uint32_t device, struct reader *reader);
 
 /* The vendor's int. */

@@ -62,7 +62,8 @@ static bool fits(const char *text, size_t bytes) {
 static bool valid(const struct opstream_publisher_config *config) {
     bool hosted = config->kind == OPSTREAM_KIND_HOSTED;
     return (hosted || config->kind == OPSTREAM_KIND_AGENT)
-        && (config->series_capacity == 0 || (config->series_capacity >= SERIES_CAPACITY_MIN && config->series_capacity <= SERIES_CAPACITY_MAX))
+        && (config->series_capacity == 0
+            || (config->series_capacity >= SERIES_CAPACITY_MIN && config->series_capacity <= SERIES_CAPACITY_MAX))
         && config->app && fits(config->app, 127) && fits(config->labels, 511)
         && fits(config->hosted_name, 63) && fits(config->config_digest, 32)
         && (hosted || (!config->hosted_name && !config->config_digest));

@@ -35,8 +35,8 @@ static bool thread_is(const char *task, const char *name) {
     return strncmp(comm, name, strlen(name)) == 0;
 }
 
-/* In none of them does a handler of the application run, nor can a SIGPIPE kill from there; and the reader isn't bound to the processor that
- * the application's thread is bound to. */
+/* In none of them does a handler of the application run, nor can a SIGPIPE kill from there; and the reader isn't bound to the processor
+ * that the application's thread is bound to. */
 static int test_threads(void) {
     cpu_set_t all, one;
     CPU_ZERO(&one);

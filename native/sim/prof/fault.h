@@ -3,7 +3,8 @@
  * OPSTREAM_SIM_FAULTS = item {"," item}, no spaces; each kind at most once.
  *
  * Kinds that befall records, written KIND=AMOUNT or KIND=AMOUNT@TIME. AMOUNT is a probability from 0 to 1, or "count:N": exactly N
- * times in the process, as early as allowed. TIME is a number with the unit us or ms; of these only the kinds with a default below take one.
+ * times in the process, as early as allowed. TIME is a number with the unit us or ms; of these only the kinds with a default below take
+ * one.
  *     corrupt             one bit of the record is flipped after its checksum was made
  *     end-before-start    start and end change places (one of no length ends one tick early); the duration stays
  *     getter-error        the first string getter that is asked about the record answers 500005 and consumes nothing; the next one works
