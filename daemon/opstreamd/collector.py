@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -114,19 +115,25 @@ class Collector:
         expelled: list[tuple[Publisher, Refusal]] = []
         while True:
             exposition, readings = Exposition(), []
+            series_of: Counter[int] = Counter()  # by uid
             for source in list(sources):
+                before = exposition.series
                 try:
                     readings.append(self._add(exposition, source))
                 except Refusal as refusal:
                     expelled.append((source.publisher, refusal))
                     sources.remove(source)
-                    if refusal.reason == "quota":
-                        break  # its series are in the exposition already: begin anew
-            else:
-                operators = self._operators(exposition)
-                if len(operators) <= self._config.limits.exposition_bytes or not sources:
+                series_of[source.publisher.peer.uid] += exposition.series - before
+                if exposition.series > self._config.limits.series:
                     break
-                expelled.append((sources.pop().publisher, Refusal("quota", Status.FULL, "the exposition is too large")))
+            operators, excess = self._operators(exposition)
+            if excess is None or not sources:
+                break
+            # Whoever takes most makes room, so that nobody is kept out by somebody who came earlier.
+            uid, _ = series_of.most_common(1)[0]
+            latest = next(source for source in reversed(sources) if source.publisher.peer.uid == uid)
+            expelled.append((latest.publisher, excess))
+            sources.remove(latest)
         own = self._metrics.text(
             Snapshot(
                 readings=readings,
@@ -161,19 +168,22 @@ class Collector:
             )
         except EngineError as error:
             raise Refusal.of(error) from error
-        if exposition.series > self._config.limits.series:
-            text = f"all publishers together may have {self._config.limits.series} series"
-            raise Refusal("quota", Status.FULL, text)
         return reading
 
-    def _operators(self, exposition: Exposition) -> bytes:
-        histograms = self._config.histograms
-        return exposition.text(
+    def _operators(self, exposition: Exposition) -> tuple[bytes, Refusal | None]:
+        """The text, or why there may be no such text."""
+        histograms, limits = self._config.histograms, self._config.limits
+        if exposition.series > limits.series:
+            return b"", Refusal("quota", Status.FULL, f"all publishers together may have {limits.series} series")
+        text = exposition.text(
             operator_bounds=histograms.operator_bounds,
             model_bounds=histograms.model_bounds,
-            label_bytes_max=self._config.limits.label_length,
+            label_bytes_max=limits.label_length,
             per_operator=histograms.per_operator,
         )
+        if len(text) > limits.exposition_bytes:
+            return b"", Refusal("quota", Status.FULL, f"the series of all may take {limits.exposition_bytes} bytes")
+        return text, None
 
     def _hosted(self) -> list[Standing]:
         try:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,14 +39,15 @@ class Application:
     """A process that runs a simulated model so many times, says how many records that made, and stays."""
 
     CODE = """
-import sys
+import os, sys
 from pathlib import Path
 from opstreamd.engine import HostedModel, Kind, Publisher, simulator_path
 folders = str(simulator_path())
+model = HostedModel("resnet50", 0, library_path=folders)
+os.setuid(int(sys.argv[4]))
 publisher = Publisher(
     kind=Kind.AGENT, app=sys.argv[2], labels=sys.argv[3], socket_path=Path(sys.argv[1]), library_path=folders
 )
-model = HostedModel("resnet50", 0, library_path=folders)
 publisher.subscribe(model.id, 0, "resnet50")
 for line in sys.stdin:
     for _ in range(int(line)):
@@ -58,9 +60,9 @@ model.close()
 publisher.close()
 """
 
-    def __init__(self, config: Config, app: str, labels: str = "") -> None:
+    def __init__(self, config: Config, app: str, labels: str = "", *, user: int = 0) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", self.CODE, config.agent.socket, app, labels],
+            [sys.executable, "-c", self.CODE, config.agent.socket, app, labels, str(user or os.getuid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPSTREAM_SIM_SPEED": "0"},
@@ -298,3 +300,41 @@ def test_who_goes_beyond_the_limits_is_expelled_and_the_others_stay(limits: Limi
                 application.kill()
 
     scenario()
+
+
+def test_who_takes_most_makes_room_and_not_who_comes_last() -> None:
+    @on_loop
+    async def scenario() -> None:
+        probe = await series_of_one_application()
+        async with collecting(limits=Limits(series=2 * probe + 1)) as (collector, publishers, config):
+            Path(config.agent.socket).parents[1].chmod(0o755)
+            greedy = [Application(config, f"greedy{number}") for number in range(2)]
+            modest = Application(config, "modest", user=65534)
+            try:
+                for application in [*greedy, modest]:
+                    application.start(1)
+                    await application.done()
+                await publishers.wait_for(live(3))
+                await collector.text()
+                left = {publisher.app for publisher in publishers.all()}
+                assert "modest" in left
+                assert len(left) == 2
+                assert publishers.refusals["quota"] == 1
+            finally:
+                for application in [*greedy, modest]:
+                    application.kill()
+
+    scenario()
+
+
+async def series_of_one_application() -> int:
+    async with collecting() as (collector, publishers, config):
+        application = Application(config, "probe")
+        try:
+            application.start(1)
+            await application.done()
+            await publishers.wait_for(live(1))
+            samples = parse(await collector.text())
+            return int(next(iter(samples["opstreamd_series"].values())))
+        finally:
+            application.kill()
