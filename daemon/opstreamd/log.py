@@ -114,8 +114,13 @@ def set_up(level: str, style: Format, stream: TextIO | None = None) -> Structure
     return handler
 
 
+def _json(value: object) -> str:
+    # JSON allows DEL as it is; a terminal shouldn't see it.
+    return json.dumps(value, default=str).replace("\x7f", "\\u007f")
+
+
 def _json_line(values: dict[str, Any]) -> str:
-    return json.dumps(values, default=str)
+    return _json(values)
 
 
 def _logfmt_line(values: dict[str, Any]) -> str:
@@ -126,4 +131,4 @@ def _logfmt_value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+    return text if _PLAIN.fullmatch(text) else _json(text)
