@@ -12,10 +12,12 @@ static double ns_per_record(struct stream *stream, loop *way, uint64_t records) 
     uint64_t begin = bench_now_ns();
     uint64_t got = way(stream, stream_feed(stream, records));
     uint64_t end = bench_now_ns();
-    if (way != loop_engine)
+    if (way != loop_engine) {
         stream_fed();
-    if (got != records)
+    }
+    if (got != records) {
         bench_fail("records drained", (int)got);
+    }
     return (double)(end - begin) / (double)records;
 }
 
@@ -34,8 +36,8 @@ static void pairs(struct stream *stream, uint64_t records, uint64_t number) {
     qsort(engine, number, sizeof *engine, by_value);
     qsort(strings, number, sizeof *strings, by_value);
     qsort(beyond, number, sizeof *beyond, by_value);
-    printf("{\"pairs\": %lu, \"records\": %lu, \"engine_ns\": %.1f, \"strings_ns\": %.1f, \"beyond_ns\": %.1f}\n", number, records, engine[number / 2],
-           strings[number / 2], beyond[number / 2]);
+    printf("{\"pairs\": %lu, \"records\": %lu, \"engine_ns\": %.1f, \"strings_ns\": %.1f, \"beyond_ns\": %.1f}\n", number, records,
+           engine[number / 2], strings[number / 2], beyond[number / 2]);
     free(engine);
     free(strings);
     free(beyond);
@@ -54,9 +56,13 @@ int main(int argc, char **argv) {
         pairs(&stream, records, number);
         return 0;
     }
-    loop *way = strcmp(argv[1], "sample") == 0 ? loop_sample : strcmp(argv[1], "strings") == 0 ? loop_strings : strcmp(argv[1], "engine") == 0 ? loop_engine : NULL;
-    if (way == NULL)
+    loop *way = strcmp(argv[1], "sample") == 0    ? loop_sample
+                : strcmp(argv[1], "strings") == 0 ? loop_strings
+                : strcmp(argv[1], "engine") == 0  ? loop_engine
+                                                  : NULL;
+    if (way == NULL) {
         bench_fail("no such way", 0);
+    }
     stream_make(&stream, records);
     double ns = ns_per_record(&stream, way, records);
     printf("{\"way\": \"%s\", \"records\": %lu, \"ns_per_record\": %.1f}\n", argv[1], records, ns);

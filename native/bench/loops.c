@@ -14,10 +14,12 @@ static size_t read_fully(int fd, uint8_t *ret_buffer, size_t bytes) {
     size_t got = 0;
     while (got < bytes) {
         ssize_t part = read(fd, ret_buffer + got, bytes - got);
-        if (part < 0)
+        if (part < 0) {
             bench_fail("read", (int)part);
-        if (part == 0)
+        }
+        if (part == 0) {
             break;
+        }
         got += (size_t)part;
     }
     return got;
@@ -64,8 +66,9 @@ uint64_t loop_strings(const struct stream *stream, int read_fd) {
     while ((got = read_fully(read_fd, buffer, bytes)) > 0) {
         for (size_t at = 0; at + stream->record_bytes <= got; at += stream->record_bytes) {
             if (aclprofGetOpType(buffer + at, stream->record_bytes, 0, type, sizeof type) != 0 ||
-                aclprofGetOpName(buffer + at, stream->record_bytes, 0, name, sizeof name) != 0)
+                aclprofGetOpName(buffer + at, stream->record_bytes, 0, name, sizeof name) != 0) {
                 bench_fail("aclprofGetOpType/Name", 0);
+            }
             memset(type, 0, strlen(type));
             memset(name, 0, strlen(name));
             records++;
@@ -79,33 +82,39 @@ uint64_t loop_engine(const struct stream *stream, int read_fd) {
     char text[256];
     struct vendor_library library;
     struct vendor vendor;
-    if (vendor_library_open(NULL, text, sizeof text, &library) != 0 || vendor_load(&library, text, sizeof text, &vendor) != 0)
+    if (vendor_library_open(NULL, text, sizeof text, &library) != 0 || vendor_load(&library, text, sizeof text, &vendor) != 0) {
         bench_fail(text, 0);
+    }
     struct segment_identity identity = {.kind = OPSTREAM_KIND_HOSTED, .app = "bench"};
     struct segment_writer writer;
     struct reader *reader = NULL;
     int status = segment_create(&identity, 8192, &writer);
-    if (status != 0)
+    if (status != 0) {
         bench_fail("segment_create", status);
+    }
     status = reader_start(&vendor, &writer, &reader);
-    if (status != 0)
+    if (status != 0) {
         bench_fail("reader_start", status);
+    }
     uint32_t row = segment_model_row(&writer, stream->model_id, 0, "model");
     reader_map_model(reader, stream->model_id, row, bench_now_ns());
     status = reader_add_pipe(reader, 0, read_fd, 1 << 20);
-    if (status != 0)
+    if (status != 0) {
         bench_fail("reader_add_pipe", status);
+    }
     close(read_fd);
     stream_fed();
-    do
+    do {
         status = reader_flush(reader);
-    while (status == OPSTREAM_E_BUSY);
-    if (status != 0)
+    } while (status == OPSTREAM_E_BUSY);
+    if (status != 0) {
         bench_fail("reader_flush", status);
+    }
     const struct segment_totals *live = &writer.base->counters.live;
     uint64_t records = cell_get(&live->records_recorded);
-    if (records != cell_get(&live->records_read))
+    if (records != cell_get(&live->records_read)) {
         bench_fail("the engine rejected records", (int)(cell_get(&live->records_read) - records));
+    }
     reader_stop(reader);
     segment_free(&writer);
     return records;

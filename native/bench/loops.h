@@ -1,4 +1,5 @@
-/* loops.h: ways to decode a stream, from a pipe's read end to its end of file, each as somebody would write it. They return the number of records, and close the descriptor. */
+/* loops.h: ways to decode a stream, from a pipe's read end to its end of file, each as somebody would write it. They return the number of
+ * records, and close the descriptor. */
 #ifndef OPSTREAM_BENCH_LOOPS_H
 #define OPSTREAM_BENCH_LOOPS_H
 

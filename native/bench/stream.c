@@ -37,8 +37,9 @@ _Noreturn void bench_fail(const char *what, int code) {
 }
 
 static void acl(const char *what, int code) {
-    if (code != 0)
+    if (code != 0) {
         bench_fail(what, code);
+    }
 }
 
 static aclmdlDataset *dataset(aclmdlDesc *desc, size_t number, size_t (*bytes_of)(aclmdlDesc *, size_t)) {
@@ -64,8 +65,9 @@ void stream_open(const char *workload, struct stream *ret_stream) {
     input = dataset(desc, aclmdlGetNumInputs(desc), aclmdlGetInputSizeByIndex);
     output = dataset(desc, aclmdlGetNumOutputs(desc), aclmdlGetOutputSizeByIndex);
     ret_stream->file = memfd_create("records", MFD_CLOEXEC);
-    if (ret_stream->file < 0)
+    if (ret_stream->file < 0) {
         bench_fail("memfd_create", ret_stream->file);
+    }
 }
 
 void stream_make(struct stream *stream, uint64_t records) {
@@ -74,8 +76,9 @@ void stream_make(struct stream *stream, uint64_t records) {
     acl("aclprofModelSubscribe", aclprofModelSubscribe(stream->model_id, config));
     uint64_t wanted = stream->records + records;
     while (stream->records < wanted) {
-        for (int i = 0; i < 16; i++)
+        for (int i = 0; i < 16; i++) {
             acl("aclmdlExecute", aclmdlExecute(stream->model_id, input, output));
+        }
         /* What is still in the device's queue doesn't show in the file yet: a few executions too many do no harm. */
         stream->records = (uint64_t)lseek(stream->file, 0, SEEK_END) / stream->record_bytes;
     }
@@ -90,12 +93,14 @@ static void *feeder(void *unused) {
     while (feed.bytes > 0) {
         size_t piece = feed.bytes < sizeof bytes ? (size_t)feed.bytes : sizeof bytes;
         ssize_t got = pread(feed.file, bytes, piece, feed.from);
-        if (got <= 0)
+        if (got <= 0) {
             bench_fail("pread", (int)got);
+        }
         for (ssize_t put = 0; put < got;) {
             ssize_t part = write(feed.write_fd, bytes + put, (size_t)(got - put));
-            if (part < 0)
+            if (part < 0) {
                 bench_fail("write", (int)part);
+            }
             put += part;
         }
         feed.from += got;
@@ -107,10 +112,12 @@ static void *feeder(void *unused) {
 
 int stream_feed(struct stream *stream, uint64_t records) {
     int ends[2];
-    if (stream->taken + records > stream->records)
+    if (stream->taken + records > stream->records) {
         bench_fail("stream_feed: more records than were made", 0);
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    }
+    if (pipe2(ends, O_CLOEXEC) != 0) {
         bench_fail("pipe2", -1);
+    }
     (void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
     feed.file = stream->file;
     feed.write_fd = ends[1];
@@ -118,8 +125,9 @@ int stream_feed(struct stream *stream, uint64_t records) {
     feed.bytes = records * stream->record_bytes;
     stream->taken += records;
     int code = pthread_create(&feed.thread, NULL, feeder, NULL);
-    if (code != 0)
+    if (code != 0) {
         bench_fail("pthread_create", code);
+    }
     return ends[0];
 }
 

@@ -1,6 +1,7 @@
-/* stream.h: the vendor's records without the vendor's writer: the simulator writes them into a memfd, and a thread feeds them into a pipe in large writes.
- * So whoever drains the pipe is the slower side, whichever way it decodes, and all ways get the same records. Names and types wait in the vendor's table of this process
- * until a getter fetches them. Any failure ends the program: a bench has nobody to answer to. */
+/* stream.h: the vendor's records without the vendor's writer: the simulator writes them into a memfd, and a thread feeds them into a pipe
+ * in large writes. So whoever drains the pipe is the slower side, whichever way it decodes, and all ways get the same records. Names and
+ * types wait in the vendor's table of this process until a getter fetches them. Any failure ends the program: a bench has nobody to answer
+ * to. */
 #ifndef OPSTREAM_BENCH_STREAM_H
 #define OPSTREAM_BENCH_STREAM_H
 
@@ -11,8 +12,8 @@ struct stream {
     uint32_t model_id;
     size_t record_bytes;
     uint64_t records;
-    int file;                          /* memfd that holds them */
-    uint64_t taken;                    /* records fed so far */
+    int file;       /* memfd that holds them */
+    uint64_t taken; /* records fed so far */
 };
 
 /* Initialises AscendCL and loads the workload unthrottled on device 0. Once per process. */

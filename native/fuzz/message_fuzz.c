@@ -9,12 +9,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     struct opstream_message message;
     uint8_t again[OPSTREAM_MESSAGE_BYTES];
-    if (opstream_message_parse(bytes, length, &message))
+    if (opstream_message_parse(bytes, length, &message)) {
         return 0;
-    if (opstream_message_encode(&message, again))
+    }
+    if (opstream_message_encode(&message, again)) {
         abort();
+    }
     /* Of another version only its beginning is known. */
-    if (memcmp(bytes, again, message.version == OPSTREAM_PROTOCOL_VERSION ? sizeof(again) : 8))
+    if (memcmp(bytes, again, message.version == OPSTREAM_PROTOCOL_VERSION ? sizeof(again) : 8)) {
         abort();
+    }
     return 0;
 }

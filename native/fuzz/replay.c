@@ -14,22 +14,25 @@ static const uint32_t hurtful[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0x0
 /* In memory of exactly its length, so that a sanitizer sees what is read beyond. */
 static void run(const uint8_t *bytes, size_t length) {
     uint8_t *exact = malloc(length ? length : 1);
-    if (!exact)
+    if (!exact) {
         abort();
+    }
     memcpy(exact, bytes, length);
     LLVMFuzzerTestOneInput(exact, length);
     free(exact);
 }
 
 static void run_variants(uint8_t *bytes, size_t length) {
-    for (size_t cut = 0; cut < length; cut += 1 + cut / 4)
+    for (size_t cut = 0; cut < length; cut += 1 + cut / 4) {
         run(bytes, cut);
+    }
     for (size_t at = 0; at + sizeof(hurtful[0]) <= length; at += sizeof(hurtful[0])) {
         uint32_t word;
         memcpy(&word, bytes + at, sizeof(word));
         /* Words in long runs of zeros are each like the other. */
-        if (!word && at % 256)
+        if (!word && at % 256) {
             continue;
+        }
         for (size_t i = 0; i < sizeof(hurtful) / sizeof(hurtful[0]); i++) {
             memcpy(bytes + at, &hurtful[i], sizeof(word));
             run(bytes, length);
@@ -50,8 +53,9 @@ static int run_file(const char *folder, const char *name, bool seed) {
     size_t length = fread(bytes, 1, sizeof(bytes), file);
     fclose(file);
     run(bytes, length);
-    if (seed)
+    if (seed) {
         run_variants(bytes, length);
+    }
     return 0;
 }
 
@@ -63,8 +67,9 @@ static int run_folder(const char *path, bool seeds) {
         return 1;
     }
     for (struct dirent *entry; (entry = readdir(folder));) {
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.') {
             continue;
+        }
         failed |= run_file(path, entry->d_name, seeds);
         files++;
     }

@@ -39,8 +39,9 @@ static void write_segment(const char *folder, const char *name, const struct seg
     size_t begin = 1 + patches_count * FUZZ_PATCH_BYTES, end = sizeof(struct segment);
     memset(bytes, 0, sizeof(bytes));
     bytes[0] = (uint8_t)patches_count;
-    if (patches_count)
+    if (patches_count) {
         memcpy(bytes + 1, patches, patches_count * FUZZ_PATCH_BYTES);
+    }
     struct segment *packed = malloc(sizeof(*packed));
     require(packed != NULL, name);
     memcpy(packed, writer->base, sizeof(*packed));

@@ -11,8 +11,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static void require(int condition) {
-    if (!condition)
+    if (!condition) {
         abort();
+    }
 }
 
 /* One memfd for all inputs: the seals let a mapping made before write on, as they let a publisher. */
@@ -39,8 +40,9 @@ static void check_text(const char *text, size_t length) {
 
 static void check_counters(opstream_view *view, int departed, struct opstream_counters *before) {
     struct opstream_counters now;
-    if (opstream_view_counters(view, departed, UINT64_C(1) << 40, &now))
+    if (opstream_view_counters(view, departed, UINT64_C(1) << 40, &now)) {
         return;
+    }
     require(now.records_read == now.records_recorded + now.records_corrupt + now.records_name + now.records_time + now.records_interrupted);
     require(now.records_read >= before->records_read && now.records_recorded >= before->records_recorded &&
             now.bytes_discarded >= before->bytes_discarded);
@@ -61,16 +63,18 @@ static void read_all(opstream_view *view, opstream_exposition *exposition, struc
     require(!opstream_view_delay(view, cells, &sum_ns));
     check_counters(view, 0, counters);
     check_counters(view, 1, counters);
-    if (opstream_exposition_add(exposition, view, "app", ",pod=\"x\"", UINT64_C(1) << 40, UINT64_C(1) << 40))
+    if (opstream_exposition_add(exposition, view, "app", ",pod=\"x\"", UINT64_C(1) << 40, UINT64_C(1) << 40)) {
         require(opstream_exposition_series(exposition) == series);
+    }
     require(!opstream_exposition_text(exposition, &options, &text, &length));
     check_text(text, length);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     size_t patches = length ? bytes[0] : 0, begin = 1 + patches * FUZZ_PATCH_BYTES;
-    if (length < begin)
+    if (length < begin) {
         return 0;
+    }
     size_t segment_length = length - begin < FUZZ_SEGMENT_BYTES ? length - begin : FUZZ_SEGMENT_BYTES;
     int fd;
     uint8_t *segment = segment_bytes(&fd);
@@ -78,14 +82,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     memset(segment + segment_length, 0, FUZZ_SEGMENT_BYTES - segment_length);
 
     opstream_view *view;
-    if (opstream_view_open(fd, FUZZ_SEGMENT_BYTES, &view))
+    if (opstream_view_open(fd, FUZZ_SEGMENT_BYTES, &view)) {
         return 0;
+    }
     opstream_exposition *exposition;
     struct opstream_counters counters = {0};
     require(!opstream_exposition_new(&exposition));
     read_all(view, exposition, &counters);
-    for (const uint8_t *patch = bytes + 1; patch < bytes + begin; patch += FUZZ_PATCH_BYTES)
+    for (const uint8_t *patch = bytes + 1; patch < bytes + begin; patch += FUZZ_PATCH_BYTES) {
         segment[(patch[0] | patch[1] << 8) % FUZZ_SEGMENT_BYTES] = patch[2];
+    }
     read_all(view, exposition, &counters);
     opstream_exposition_free(exposition);
     opstream_view_free(view);

@@ -12,7 +12,7 @@
 #define ACL_MEMORY_HUGE_FIRST 0
 #define ACL_COPY_HOST_TO_DEVICE 1
 #define ACL_COPY_DEVICE_TO_DEVICE 3
-#define ACL_RUNS_ON_DEVICE 0           /* the host's memory is the device's */
+#define ACL_RUNS_ON_DEVICE 0 /* the host's memory is the device's */
 #define DYNAMIC_INPUT "ascend_mbatch_shape_data"
 
 struct acl {

@@ -5,7 +5,8 @@
  * VIEW of each segment and adds views to an EXPOSITION, which merges equal series and renders them.
  *
  * Rules for all functions
- *   - They return 0 or a negative OPSTREAM_E_… and write their outputs (the last parameters, `ret_…`) only on success, unless told otherwise.
+ *   - They return 0 or a negative OPSTREAM_E_… and write their outputs (the last parameters, `ret_…`) only on success, unless told
+ *     otherwise.
  *   - They never log, never exit, never install signal handlers, never call back.
  *   - `…_free(NULL)` and `…_close(NULL)` do nothing.
  *   - Units are in the names. Strings are NUL-terminated UTF-8 unless told otherwise.
@@ -30,27 +31,28 @@ extern "C" {
 
 enum opstream_status {
     OPSTREAM_OK = 0,
-    OPSTREAM_E_INVALID = -1,      /* an argument is outside what its function allows */
-    OPSTREAM_E_MEMORY = -2,       /* no memory, or no memfd */
-    OPSTREAM_E_SYSTEM = -3,       /* a system call failed; errno says how */
-    OPSTREAM_E_LIBRARY = -4,      /* the vendor's library was not found, or lacks a function that is needed */
-    OPSTREAM_E_VENDOR = -5,       /* a call to the vendor failed; its code is in the output named ret_acl_error (written on this failure only) */
-    OPSTREAM_E_BUSY = -6,         /* the process has a publisher already, or the object is in use */
-    OPSTREAM_E_STATE = -7,        /* not possible in the object's present state */
-    OPSTREAM_E_FULL = -8,         /* too little memory or too few threads are left */
+    OPSTREAM_E_INVALID = -1, /* an argument is outside what its function allows */
+    OPSTREAM_E_MEMORY = -2,  /* no memory, or no memfd */
+    OPSTREAM_E_SYSTEM = -3,  /* a system call failed; errno says how */
+    OPSTREAM_E_LIBRARY = -4, /* the vendor's library was not found, or lacks a function that is needed */
+    OPSTREAM_E_VENDOR = -5,  /* a call to the vendor failed; its code is in the output named ret_acl_error (written on this failure only) */
+    OPSTREAM_E_BUSY = -6,    /* the process has a publisher already, or the object is in use */
+    OPSTREAM_E_STATE = -7,   /* not possible in the object's present state */
+    OPSTREAM_E_FULL = -8,    /* too little memory or too few threads are left */
     /* what a segment or a message was refused for */
-    OPSTREAM_E_NOT_MEMFD = -20,   /* the descriptor is no memfd on tmpfs */
-    OPSTREAM_E_UNSEALED = -21,    /* a seal is missing */
-    OPSTREAM_E_SIZE = -22,        /* larger than allowed, smaller than its header, or not the size that the hello named */
-    OPSTREAM_E_MAGIC = -23,       /* not a segment, not a message */
-    OPSTREAM_E_VERSION = -24,     /* another version of layout or protocol */
-    OPSTREAM_E_LAYOUT = -25       /* a table, an offset or a string lies outside, or a field contradicts another */
+    OPSTREAM_E_NOT_MEMFD = -20, /* the descriptor is no memfd on tmpfs */
+    OPSTREAM_E_UNSEALED = -21,  /* a seal is missing */
+    OPSTREAM_E_SIZE = -22,      /* larger than allowed, smaller than its header, or not the size that the hello named */
+    OPSTREAM_E_MAGIC = -23,     /* not a segment, not a message */
+    OPSTREAM_E_VERSION = -24,   /* another version of layout or protocol */
+    OPSTREAM_E_LAYOUT = -25     /* a table, an offset or a string lies outside, or a field contradicts another */
 };
 
 /* The status's name in lower case without prefix ("not_memfd"): static storage, any thread. "unknown" for others. */
 const char *opstream_status_name(int status);
 
-/* The name in the vendor's documentation of an aclError that this project knows ("ACL_ERROR_PROF_MODULES_UNSUPPORTED"), else "". Static storage. */
+/* The name in the vendor's documentation of an aclError that this project knows ("ACL_ERROR_PROF_MODULES_UNSUPPORTED"), else "". Static
+ * storage. */
 const char *opstream_acl_error_name(int acl_error);
 
 /* ---- Publisher ----------------------------------------------------------------------------------------------------------------- */
@@ -58,30 +60,30 @@ const char *opstream_acl_error_name(int acl_error);
 enum opstream_kind { OPSTREAM_KIND_AGENT = 1, OPSTREAM_KIND_HOSTED = 2 };
 
 enum opstream_link_state {
-    OPSTREAM_LINK_DOWN = 0,       /* no daemon answers; tried again every second */
-    OPSTREAM_LINK_UP = 1,         /* the daemon has welcomed this publisher */
-    OPSTREAM_LINK_REFUSED = 2     /* the daemon has refused it; tried again every 30 s */
+    OPSTREAM_LINK_DOWN = 0,   /* no daemon answers; tried again every second */
+    OPSTREAM_LINK_UP = 1,     /* the daemon has welcomed this publisher */
+    OPSTREAM_LINK_REFUSED = 2 /* the daemon has refused it; tried again every 30 s */
 };
 
 typedef struct opstream_publisher opstream_publisher;
 
 struct opstream_publisher_config {
-    uint32_t kind;                /* enum opstream_kind */
-    uint32_t series_capacity;     /* rows for operators; 0 = 8192; 64 to 24576 */
-    const char *app;              /* the label `app`, at most 127 bytes */
-    const char *labels;           /* extra labels "team=a,pod=b", at most 511 bytes; NULL = none */
-    const char *hosted_name;      /* hosted only: the configured model's name, at most 63 bytes, else NULL */
-    const char *config_digest;    /* hosted only: digest of the model's configuration, at most 32 bytes, else NULL */
-    const char *socket_path;      /* the daemon's agent socket; NULL = never connects */
-    const char *library_path;     /* folders (':' between) searched for the vendor's libraries before the usual ones; NULL = none */
-    uint32_t daemon_uid;          /* whom to obey besides root and the own uid; UINT32_MAX = nobody */
+    uint32_t kind;             /* enum opstream_kind */
+    uint32_t series_capacity;  /* rows for operators; 0 = 8192; 64 to 24576 */
+    const char *app;           /* the label `app`, at most 127 bytes */
+    const char *labels;        /* extra labels "team=a,pod=b", at most 511 bytes; NULL = none */
+    const char *hosted_name;   /* hosted only: the configured model's name, at most 63 bytes, else NULL */
+    const char *config_digest; /* hosted only: digest of the model's configuration, at most 32 bytes, else NULL */
+    const char *socket_path;   /* the daemon's agent socket; NULL = never connects */
+    const char *library_path;  /* folders (':' between) searched for the vendor's libraries before the usual ones; NULL = none */
+    uint32_t daemon_uid;       /* whom to obey besides root and the own uid; UINT32_MAX = nobody */
 };
 
 /* Creates the process's publisher: segment, reader thread, control thread. A process has at most one (OPSTREAM_E_BUSY).
  * The vendor's libraries are looked for (OPSTREAM_E_LIBRARY) but nothing of theirs is called. Copies `config`. Any thread; does not block
- * on the daemon. The first subscription brings two handlers that stay: in exit() everything is unsubscribed first (1 s at most), and a child
- * that was forked meanwhile and calls exit() ends after its stdio is flushed, with its own status but without destructors. In such a child
- * the parent's publisher answers OPSTREAM_E_STATE, closing it does nothing, and another may be opened. */
+ * on the daemon. The first subscription brings two handlers that stay: in exit() everything is unsubscribed first (1 s at most), and a
+ * child that was forked meanwhile and calls exit() ends after its stdio is flushed, with its own status but without destructors. In such a
+ * child the parent's publisher answers OPSTREAM_E_STATE, closing it does nothing, and another may be opened. */
 int opstream_publisher_open(const struct opstream_publisher_config *config, opstream_publisher **ret_publisher);
 
 /* Subscribes a loaded model: its operators run on `device` (at most 63), and appear under the label `model` = `name` (at most 255 bytes).
@@ -115,10 +117,12 @@ void opstream_publisher_close(opstream_publisher *publisher);
 
 typedef struct opstream_model opstream_model;
 
-/* Loads AscendCL (folders as in opstream_publisher_config), initialises it, and loads the model at `path` on `device`, with inputs and outputs of the sizes that its
- * description names, zero-filled. On OPSTREAM_E_VENDOR *ret_acl_error is the code, and `text` (of `text_bytes`, always NUL-terminated when > 0)
- * holds which call failed and the vendor's own words; on OPSTREAM_E_LIBRARY `text` holds what was not found and where it was looked for. A process hosts one model. Main thread. */
-int opstream_model_open(const char *library_path, const char *path, uint32_t device, char *text, size_t text_bytes, int *ret_acl_error, opstream_model **ret_model);
+/* Loads AscendCL (folders as in opstream_publisher_config), initialises it, and loads the model at `path` on `device`, with inputs and
+ * outputs of the sizes that its description names, zero-filled. On OPSTREAM_E_VENDOR *ret_acl_error is the code, and `text` (of
+ * `text_bytes`, always NUL-terminated when > 0) holds which call failed and the vendor's own words; on OPSTREAM_E_LIBRARY `text` holds what
+ * was not found and where it was looked for. A process hosts one model. Main thread. */
+int opstream_model_open(const char *library_path, const char *path, uint32_t device, char *text, size_t text_bytes, int *ret_acl_error,
+                        opstream_model **ret_model);
 
 /* The vendor's id of the loaded model. */
 uint32_t opstream_model_id(const opstream_model *model);
@@ -145,20 +149,21 @@ enum opstream_message_type {
 };
 
 struct opstream_message {
-    uint16_t version;             /* OPSTREAM_PROTOCOL_VERSION; of a parsed message whatever it says: the caller refuses others */
-    uint16_t type;                /* enum opstream_message_type; of a parsed message maybe an unknown one: the caller ignores it */
+    uint16_t version; /* OPSTREAM_PROTOCOL_VERSION; of a parsed message whatever it says: the caller refuses others */
+    uint16_t type;    /* enum opstream_message_type; of a parsed message maybe an unknown one: the caller ignores it */
     /* HELLO */
-    uint8_t uuid[16];             /* the segment's */
-    uint32_t kind;                /* enum opstream_kind */
+    uint8_t uuid[16]; /* the segment's */
+    uint32_t kind;    /* enum opstream_kind */
     uint64_t segment_bytes;
-    char hosted_name[64];         /* "" when not hosted */
+    char hosted_name[64]; /* "" when not hosted */
     char config_digest[33];
     /* REFUSE */
-    int32_t reason;               /* enum opstream_status */
+    int32_t reason; /* enum opstream_status */
     char text[96];
 };
 
-/* Both: any thread, no allocation. Parsing: OPSTREAM_E_SIZE, _E_MAGIC, _E_LAYOUT (a string without its end, or not UTF-8, or padding that isn't zero in a known version). */
+/* Both: any thread, no allocation. Parsing: OPSTREAM_E_SIZE, _E_MAGIC, _E_LAYOUT (a string without its end, or not UTF-8, or padding that
+ * isn't zero in a known version). */
 int opstream_message_encode(const struct opstream_message *message, uint8_t *ret_bytes);
 int opstream_message_parse(const uint8_t *bytes, size_t length, struct opstream_message *ret_message);
 
@@ -169,17 +174,17 @@ typedef struct opstream_view opstream_view;
 struct opstream_view_info {
     uint8_t uuid[16];
     uint32_t kind;
-    uint32_t pid;                 /* as the publisher's own namespace numbers it: for people only */
+    uint32_t pid; /* as the publisher's own namespace numbers it: for people only */
     uint64_t segment_bytes;
     uint64_t created_wall_ns;
-    char app[128];                /* not yet checked as a label */
+    char app[128]; /* not yet checked as a label */
     char labels[512];
     char hosted_name[64];
     char config_digest[33];
 };
 
 struct opstream_counters {
-    uint64_t records_read;        /* = recorded + every rejected, in each answer */
+    uint64_t records_read; /* = recorded + every rejected, in each answer */
     uint64_t records_recorded;
     uint64_t records_overflowed;
     uint64_t records_corrupt;
@@ -205,8 +210,8 @@ struct opstream_subscribe_error {
 
 #define OPSTREAM_SUBSCRIBE_ERRORS_MAX 16
 
-/* Checks the descriptor (seals, file system, size ≤ max_bytes) and the header, and maps it read-only. Keeps a copy of `fd`, not `fd` itself. Any thread. Never blocks.
- * Everything that the publisher writes afterwards is checked again on every use. */
+/* Checks the descriptor (seals, file system, size ≤ max_bytes) and the header, and maps it read-only. Keeps a copy of `fd`, not `fd`
+ * itself. Any thread. Never blocks. Everything that the publisher writes afterwards is checked again on every use. */
 int opstream_view_open(int fd, uint64_t max_bytes, opstream_view **ret_view);
 int opstream_view_info(const opstream_view *view, struct opstream_view_info *ret_info);
 
@@ -223,7 +228,8 @@ void opstream_view_free(opstream_view *view);
 
 /* ---- Histograms ------------------------------------------------------------------------------------------------------------------ */
 
-/* The cells' upper bounds are the union of 2^(k/8) s for k = -186 … 56 (schema 3, 100 ns to 128 s) and 1-2-5 steps from 100 ns to 100 s; the last cell has none. */
+/* The cells' upper bounds are the union of 2^(k/8) s for k = -186 … 56 (schema 3, 100 ns to 128 s) and 1-2-5 steps from 100 ns to 100 s;
+ * the last cell has none. */
 #define OPSTREAM_CELLS 269
 #define OPSTREAM_CLASSIC_BOUNDS 28
 
@@ -242,24 +248,29 @@ uint32_t opstream_classic_cell(uint32_t i);
 typedef struct opstream_exposition opstream_exposition;
 
 struct opstream_exposition_options {
-    uint32_t operator_bounds;     /* bit i: classic bound i is shown for operators */
-    uint32_t model_bounds;        /* the same for models */
-    uint32_t label_bytes_max;     /* longer op_type and op_name are cut so that with 16 hex digits of the whole one's hash they have at most as many bytes; at least 16 */
-    uint32_t per_operator;        /* ≠ 0: classic histograms by op_name too */
+    uint32_t operator_bounds; /* bit i: classic bound i is shown for operators */
+    uint32_t model_bounds;    /* the same for models */
+    uint32_t label_bytes_max; /* longer op_type and op_name are cut so that with 16 hex digits of the whole one's hash they have at most as
+                                 many bytes; at least 16 */
+    uint32_t per_operator;    /* ≠ 0: classic histograms by op_name too */
 };
 
 int opstream_exposition_new(opstream_exposition **ret_exposition);
 
-/* Adds a view's present values under the label app="…" and further labels (text as it stands behind the contract's labels in a sample: `,pod="x"`, already escaped; "" = none).
- * `now_ns` is CLOCK_MONOTONIC; `alive_until_ns` the same for a live publisher, the time of its death for a departed one. Equal series add up.
- * The view is not kept. A view that turns out torn is left out whole: its status is returned, the exposition stays as it was. */
-int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view, const char *app, const char *labels, uint64_t now_ns, uint64_t alive_until_ns);
+/* Adds a view's present values under the label app="…" and further labels (text as it stands behind the contract's labels in a sample:
+ * `,pod="x"`, already escaped; "" = none). `now_ns` is CLOCK_MONOTONIC; `alive_until_ns` the same for a live publisher, the time of its
+ * death for a departed one. Equal series add up. The view is not kept. A view that turns out torn is left out whole: its status is
+ * returned, the exposition stays as it was. */
+int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view, const char *app, const char *labels, uint64_t now_ns,
+                            uint64_t alive_until_ns);
 
-/* Number of series that the text has without per_operator (after merging): operators' and models' counters and gauges count one each, a histogram one. */
+/* Number of series that the text has without per_operator (after merging): operators' and models' counters and gauges count one each, a
+ * histogram one. */
 size_t opstream_exposition_series(const opstream_exposition *exposition);
 
 /* Text format 0.0.4 of all operator and model families. *ret_bytes belongs to the exposition, until it is freed or rendered again. */
-int opstream_exposition_text(opstream_exposition *exposition, const struct opstream_exposition_options *options, const char **ret_bytes, size_t *ret_length);
+int opstream_exposition_text(opstream_exposition *exposition, const struct opstream_exposition_options *options, const char **ret_bytes,
+                             size_t *ret_length);
 void opstream_exposition_free(opstream_exposition *exposition);
 
 /* [cffi end] */

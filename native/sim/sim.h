@@ -35,7 +35,8 @@ bool sim_model_device(uint32_t model_id, uint32_t *ret_device);
 /* Number of devices: OPSTREAM_SIM_DEVICES, default 8, at most SIM_MAX_DEVICES. */
 uint32_t sim_device_count(void);
 
-/* The device's clock: CLOCK_MONOTONIC plus OPSTREAM_SIM_CLOCK_OFFSET_NS (default 86400000000000: a client must not take the device's clock for the host's). */
+/* The device's clock: CLOCK_MONOTONIC plus OPSTREAM_SIM_CLOCK_OFFSET_NS (default 86400000000000: a client must not take the device's clock
+ * for the host's). */
 uint64_t sim_clock_ns(void);
 
 /* OPSTREAM_SIM_SPEED: a factor on the workload's time (default 1 = real time; 0 here = unthrottled). */

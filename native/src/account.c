@@ -12,8 +12,8 @@
 
 /* What belongs to a row of MODELS. */
 struct account_row {
-    cell_u64 model_id;                 /* MAPPED | the model's id; 0 = none. Written by the control thread */
-    struct busy *_Atomic busy;         /* made by the control thread; NULL: no memory was to be had */
+    cell_u64 model_id;         /* MAPPED | the model's id; 0 = none. Written by the control thread */
+    struct busy *_Atomic busy; /* made by the control thread; NULL: no memory was to be had */
     struct segment_model *model;
     uint32_t number;
 };
@@ -21,13 +21,13 @@ struct account_row {
 struct account {
     struct segment_counters *counters;
     struct series_table *series;
-    struct account_row *latest;        /* the latest run's */
+    struct account_row *latest; /* the latest run's */
     struct moment now;
     enum time_unit unit;
     uint64_t tick_ns, last_tick, day_ticks; /* a tick; the last one that a u64 of ns can tell; a day */
     struct histogram_cursor delay;
-    struct holdback *holdback;         /* NULL once it has ended */
-    cell_u64 subscribed_ns;            /* of the first model. Written by the control thread */
+    struct holdback *holdback; /* NULL once it has ended */
+    cell_u64 subscribed_ns;    /* of the first model. Written by the control thread */
     struct account_row rows[MODELS_CAPACITY];
 };
 
@@ -221,8 +221,7 @@ static void decide(struct account *account, enum time_unit unit) {
 
 /* Whether the run waits. When there is no room for it, all that wait are counted, and it after them. */
 static bool hold(struct account *account, struct device_clock *clock, const struct operator_run *run, const struct account_row *row) {
-    struct held_run held = {
-        .run = *run, .clock = clock, .model_row = row->number, .arrival_ns = account->now.monotonic_ns};
+    struct held_run held = {.run = *run, .clock = clock, .model_row = row->number, .arrival_ns = account->now.monotonic_ns};
     if (account->holdback != NULL && holdback_push(account->holdback, &held)) {
         return true;
     }

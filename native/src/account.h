@@ -12,7 +12,7 @@ struct account;
 /* What is known of one device's clock: each device has its own, though all have the same unit. */
 struct device_clock {
     struct timeunit evidence;
-    uint64_t window;                   /* CLOCK_MONOTONIC / WINDOW_NS */
+    uint64_t window; /* CLOCK_MONOTONIC / WINDOW_NS */
     /* The smallest of host's time at arrival - end on the device: in the window, in the one before, in both. */
     int64_t present_lag_ns, earlier_lag_ns, smallest_lag_ns;
 };

@@ -12,8 +12,8 @@
 
 /* Begins as zeros. */
 struct back_off {
-    uint64_t pause_ns;                 /* the last one's length */
-    uint64_t ended_ns;                 /* when it ended */
+    uint64_t pause_ns; /* the last one's length */
+    uint64_t ended_ns; /* when it ended */
 };
 
 /* A pause begins: when it is to end. */

@@ -6,7 +6,7 @@
 #include "descriptor.h"
 
 struct bell {
-    int heard_fd, rung_fd;             /* two ends of a socket pair */
+    int heard_fd, rung_fd; /* two ends of a socket pair */
     struct descriptor_identity heard, rung;
 };
 

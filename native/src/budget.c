@@ -23,8 +23,9 @@ static bool load_committed(const struct segment_counters *counters, struct total
     for (int tries = 0; tries < 3; tries++) {
         uint64_t before = atomic_load_explicit((cell_u64 *)&counters->sequence, memory_order_acquire);
         load_totals(&counters->committed, ret_totals);
-        if (!(before & 1) && cell_get(&counters->sequence) == before)
+        if (!(before & 1) && cell_get(&counters->sequence) == before) {
             return true;
+        }
     }
     return false;
 }
@@ -40,8 +41,9 @@ static void load_last(const struct segment_counters *counters, struct totals *re
 }
 
 static uint64_t highest(uint64_t last, uint64_t now) {
-    if (now > COUNT_MAX)
+    if (now > COUNT_MAX) {
         now = COUNT_MAX;
+    }
     return now > last ? now : last;
 }
 
@@ -62,9 +64,10 @@ static void account(const struct totals *totals, struct opstream_counters *count
 
 void budget_read(const struct segment_counters *from, bool departed, struct opstream_counters *counters) {
     struct totals totals;
-    if (departed)
+    if (departed) {
         load_last(from, &totals);
-    else if (!load_committed(from, &totals))
+    } else if (!load_committed(from, &totals)) {
         return;
+    }
     account(&totals, counters);
 }

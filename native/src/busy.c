@@ -5,7 +5,7 @@
 
 /* The slack makes forgetting the oldest a matter of a few moves per interval. */
 #define SPANS_CAPACITY (BUSY_INTERVALS_MAX + BUSY_INTERVALS_MAX / 4)
-#define BATCH_NS UINT64_C(1000000)     /* what is final is counted in batches of at least this much device time */
+#define BATCH_NS UINT64_C(1000000) /* what is final is counted in batches of at least this much device time */
 
 struct span {
     uint64_t start, end;
@@ -14,23 +14,24 @@ struct span {
 /* Disjoint intervals in order of time, the final ones and the waiting ones alike. */
 struct spans {
     uint32_t tail;
-    uint32_t uncounted;                /* the first one that ends after what is counted, or one before it */
-    uint64_t forgotten;                /* nothing is known about the time before */
+    uint32_t uncounted; /* the first one that ends after what is counted, or one before it */
+    uint64_t forgotten; /* nothing is known about the time before */
     struct span at[SPANS_CAPACITY];
 };
 
 struct busy {
     struct segment_model *model;
     uint64_t newest_end;
-    uint64_t horizon;                  /* everything before is final */
-    uint64_t counted;                  /* and counted up to here */
+    uint64_t horizon; /* everything before is final */
+    uint64_t counted; /* and counted up to here */
     struct spans operators, executions;
 };
 
 int busy_new(struct segment_model *model, struct busy **ret_busy) {
     struct busy *busy = calloc(1, sizeof(*busy));
-    if (!busy)
+    if (!busy) {
         return OPSTREAM_E_MEMORY;
+    }
     busy->model = model;
     *ret_busy = busy;
     return 0;
@@ -51,11 +52,13 @@ static uint64_t greater(uint64_t a, uint64_t b) {
 /* Joins [start, end) to what is there, which has room for one more. Its place is looked for from the end, as it is seldom old. */
 static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
     uint32_t after = spans->tail;
-    while (after > 0 && spans->at[after - 1].start > end)
+    while (after > 0 && spans->at[after - 1].start > end) {
         after--;
+    }
     uint32_t first = after;
-    while (first > 0 && spans->at[first - 1].end >= start)
+    while (first > 0 && spans->at[first - 1].end >= start) {
         first--;
+    }
     if (first < after) {
         start = lesser(start, spans->at[first].start);
         end = greater(end, spans->at[after - 1].end);
@@ -63,30 +66,35 @@ static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
     memmove(&spans->at[first + 1], &spans->at[after], (spans->tail - after) * sizeof(spans->at[0]));
     spans->tail = spans->tail - after + first + 1;
     spans->at[first] = (struct span){start, end};
-    if (spans->uncounted > first)
+    if (spans->uncounted > first) {
         spans->uncounted = first;
+    }
 }
 
 /* Time of [start, end) that the spans from number `i` on cover. */
 static uint64_t covered(const struct spans *spans, uint32_t i, uint64_t start, uint64_t end) {
     uint64_t sum = 0;
-    for (; i < spans->tail && spans->at[i].start < end; i++)
-        if (spans->at[i].end > start)
+    for (; i < spans->tail && spans->at[i].start < end; i++) {
+        if (spans->at[i].end > start) {
             sum += lesser(end, spans->at[i].end) - greater(start, spans->at[i].start);
+        }
+    }
     return sum;
 }
 
 /* The first span that ends after `time`: looked for from the end, as what is asked about is seldom old. */
 static uint32_t first_after(const struct spans *spans, uint64_t time) {
     uint32_t i = spans->tail;
-    while (i > 0 && spans->at[i - 1].end > time)
+    while (i > 0 && spans->at[i - 1].end > time) {
         i--;
+    }
     return i;
 }
 
 static void skip_counted(struct spans *spans, uint64_t counted) {
-    while (spans->uncounted < spans->tail && spans->at[spans->uncounted].end <= counted)
+    while (spans->uncounted < spans->tail && spans->at[spans->uncounted].end <= counted) {
         spans->uncounted++;
+    }
 }
 
 /* Nothing can come to lie before the horizon any more, so it doesn't matter when that is counted. */
@@ -100,8 +108,9 @@ static __attribute__((noinline)) void count_final(struct busy *busy) {
     uint32_t inside = operators->uncounted;
     for (uint32_t i = executions->uncounted; i < executions->tail && executions->at[i].start < to; i++) {
         uint64_t start = greater(from, executions->at[i].start), end = lesser(to, executions->at[i].end);
-        while (inside < operators->tail && operators->at[inside].end <= start)
+        while (inside < operators->tail && operators->at[inside].end <= start) {
             inside++;
+        }
         uint64_t ran_inside = start == from && end == to ? ran : covered(operators, inside, start, end);
         cell_add(&busy->model->gap_ns, end - start - ran_inside);
     }
@@ -119,25 +128,29 @@ static void forget_oldest(struct busy *busy, struct spans *spans) {
 
 /* When as many wait as may, the oldest is final. */
 static inline void limit_waiting(struct busy *busy, const struct spans *spans) {
-    if (spans->tail >= BUSY_INTERVALS_MAX)
+    if (spans->tail >= BUSY_INTERVALS_MAX) {
         busy->horizon = greater(busy->horizon, spans->at[spans->tail - BUSY_INTERVALS_MAX].end);
+    }
 }
 
 /* When as many are kept as can be, all but those that may wait are forgotten. */
 static void make_room(struct busy *busy, struct spans *spans) {
     limit_waiting(busy, spans);
-    if (spans->tail == SPANS_CAPACITY)
+    if (spans->tail == SPANS_CAPACITY) {
         forget_oldest(busy, spans);
+    }
 }
 
 static inline void advance(struct busy *busy, uint64_t end_ns) {
     if (end_ns > busy->newest_end) {
         busy->newest_end = end_ns;
-        if (end_ns > BUSY_HORIZON_NS)
+        if (end_ns > BUSY_HORIZON_NS) {
             busy->horizon = greater(busy->horizon, end_ns - BUSY_HORIZON_NS);
+        }
     }
-    if (busy->horizon - busy->counted >= BATCH_NS)
+    if (busy->horizon - busy->counted >= BATCH_NS) {
         count_final(busy);
+    }
 }
 
 /* An interval is put in its place before its own end moves the horizon: one that is longer than a second is not late. */
@@ -147,8 +160,9 @@ static __attribute__((noinline)) void place_operator(struct busy *busy, uint64_t
         cell_add(&busy->model->late_intervals, 1);
         start_ns = busy->horizon;
     }
-    if (start_ns < end_ns)
+    if (start_ns < end_ns) {
         spans_add(&busy->operators, start_ns, end_ns);
+    }
     advance(busy, end_ns);
 }
 
@@ -167,10 +181,11 @@ void busy_operator(struct busy *busy, uint64_t start_ns, uint64_t end_ns) {
     }
     struct span *newest = &operators->at[operators->tail - 1];
     limit_waiting(busy, operators);
-    if (start_ns > newest->end)
+    if (start_ns > newest->end) {
         operators->at[operators->tail++] = (struct span){start_ns, end_ns};
-    else
+    } else {
         newest->end = greater(newest->end, end_ns);
+    }
     advance(busy, end_ns);
 }
 
@@ -181,8 +196,9 @@ static uint64_t past_gap(const struct busy *busy, uint64_t start, uint64_t end) 
     uint32_t i = first_after(executions, start), inside = first_after(operators, start);
     while (start < end) {
         uint64_t free_end = i < executions->tail ? lesser(end, greater(start, executions->at[i].start)) : end;
-        if (free_end > start)
+        if (free_end > start) {
             gap += free_end - start - covered(operators, inside, start, free_end);
+        }
         start = i < executions->tail ? greater(free_end, executions->at[i].end) : end;
         i++;
     }

@@ -13,7 +13,7 @@
 #define BUSY_HORIZON_NS UINT64_C(1000000000)
 #define BUSY_INTERVALS_MAX 16384u
 
-struct busy;                           /* one per model row; reader thread only */
+struct busy; /* one per model row; reader thread only */
 
 int busy_new(struct segment_model *model, struct busy **ret_busy);
 void busy_free(struct busy *busy);

@@ -15,7 +15,7 @@
 struct channel {
     int control_fd, reader_fd;
     struct descriptor_identity control_identity;
-    _Atomic uint32_t ordered, done;    /* numbers of orders; what is ordered was written before, what is done can be seen after */
+    _Atomic uint32_t ordered, done; /* numbers of orders; what is ordered was written before, what is done can be seen after */
 };
 
 int channel_open(struct channel *ret_channel);

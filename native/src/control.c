@@ -14,7 +14,7 @@
 /* What the thread is asked for. On the stack of the caller, who waits. */
 struct command {
     struct command *next;
-    bool subscribe;                    /* else unsubscribe */
+    bool subscribe; /* else unsubscribe */
     uint32_t model_id, device;
     const char *name;
     int status, acl_error;
@@ -29,7 +29,7 @@ struct control {
     struct bell stop;
     pthread_t thread;
 
-    pthread_mutex_t mutex;             /* of the next four */
+    pthread_mutex_t mutex; /* of the next four */
     pthread_cond_t changed;
     struct command *first, **last;
     enum stage stage;
@@ -38,7 +38,7 @@ struct control {
     /* the thread's own */
     struct subscriptions *subscriptions;
     bool exit_registered, stop_told;
-    uint64_t resume_ns;                /* when the paused models come back; UINT64_MAX: none are paused */
+    uint64_t resume_ns; /* when the paused models come back; UINT64_MAX: none are paused */
     struct back_off back_off;
 };
 

@@ -14,7 +14,7 @@
 #define RECORDS_PER_PROOF 1024u
 
 #define LONG_TEXT_BYTES 65536u
-#define CLEAR_BYTES 64u                /* few stores, without a call, clear most strings */
+#define CLEAR_BYTES 64u /* few stores, without a call, clear most strings */
 
 typedef int text_getter(const void *info, size_t length, uint32_t index, char *text, size_t text_length);
 
@@ -29,7 +29,7 @@ struct decoder {
     size_t record_bytes;
     enum decode_path path;
     uint32_t proofs;
-    uint32_t unproved;                 /* records since the last proof */
+    uint32_t unproved; /* records since the last proof */
     struct text type, name;
 };
 

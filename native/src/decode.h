@@ -23,9 +23,9 @@ struct text_guess {
 
 struct operator_run {
     uint32_t model_id;
-    bool is_execution;                 /* keypoint_op: the whole model's execution, not an operator */
-    uint64_t start, end;               /* ticks of the device's clock: ns or µs, see timeunit.h */
-    const char *type, *name;           /* the guess's where it was right, else valid until the next call; '\0' after length bytes */
+    bool is_execution;       /* keypoint_op: the whole model's execution, not an operator */
+    uint64_t start, end;     /* ticks of the device's clock: ns or µs, see timeunit.h */
+    const char *type, *name; /* the guess's where it was right, else valid until the next call; '\0' after length bytes */
     size_t type_length, name_length;
 };
 
@@ -33,8 +33,8 @@ enum decode_path { PATH_UNDECIDED = 0, PATH_PROVED = 1, PATH_GETTERS = 2 };
 
 enum decode_result {
     DECODED = 0,
-    DECODE_CORRUPT = 1,                /* the vendor's checksum refuses it */
-    DECODE_NAME = 2                    /* type or name could not be had, twice; the other one is fetched all the same */
+    DECODE_CORRUPT = 1, /* the vendor's checksum refuses it */
+    DECODE_NAME = 2     /* type or name could not be had, twice; the other one is fetched all the same */
 };
 
 struct decoder;

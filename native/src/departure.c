@@ -10,7 +10,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void (*leave)(void);
 static void (*forked)(void);
 static atomic_bool subscribed;
-static bool child_of_subscribed;       /* written in the child while it has one thread */
+static bool child_of_subscribed; /* written in the child while it has one thread */
 
 static void on_fork(void) {
     child_of_subscribed |= atomic_load(&subscribed);

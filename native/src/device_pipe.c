@@ -7,7 +7,7 @@
 #include "descriptor.h"
 
 static struct device_pipe {
-    int write_end;                     /* the vendor's, see above */
+    int write_end; /* the vendor's, see above */
     struct descriptor_identity identity;
     size_t capacity_bytes;
 } pipes[DEVICES_MAX] = {[0 ... DEVICES_MAX - 1] = {.write_end = -1}};

@@ -13,9 +13,9 @@
 struct frame {
     const struct vendor *vendor;
     size_t record_bytes;
-    size_t begin, end;                 /* of the bytes that are in no given record */
+    size_t begin, end; /* of the bytes that are in no given record */
     bool in_run;
-    uint64_t run_bytes;                /* of the unfinished corrupt run: what lies before `begin` */
+    uint64_t run_bytes; /* of the unfinished corrupt run: what lies before `begin` */
     uint8_t *buffer;
     size_t buffer_bytes;
 };

@@ -39,8 +39,9 @@ static inline uint64_t hash_fold(uint64_t a, uint64_t b) {
 static inline uint64_t hash_text(struct hash_seed seed, uint64_t hash, const char *text, size_t length) {
     uint64_t a = 0, b = 0;
     hash ^= length;
-    for (; length > 16; length -= 16, text += 16)
+    for (; length > 16; length -= 16, text += 16) {
         hash = hash_fold(hash_load_8(text) ^ seed.a, hash_load_8(text + 8) ^ seed.b ^ hash);
+    }
     if (length >= 8) {
         a = hash_load_8(text);
         b = hash_load_8(text + length - 8);

@@ -121,8 +121,8 @@ void headroom_measure(const char *cgroups, const char *root, struct headroom *re
     }
     struct rlimit limit;
     uint64_t own;
-    if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY
-        && read_number("/proc/self", "status", "Threads:", &own)) {
+    if (geteuid() != 0 && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        read_number("/proc/self", "status", "Threads:", &own)) {
         uint64_t left = limit.rlim_cur > own ? limit.rlim_cur - own : 0;
         if (left < headroom.threads) {
             headroom.threads = left;

@@ -10,7 +10,7 @@
 #define HEADROOM_THREADS 64u
 
 struct headroom {
-    uint64_t memory_bytes;             /* UINT64_MAX: no limit, or none that can be told */
+    uint64_t memory_bytes; /* UINT64_MAX: no limit, or none that can be told */
     uint64_t threads;
 };
 

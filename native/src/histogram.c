@@ -26,8 +26,9 @@ uint64_t opstream_classic_bound_ns(uint32_t i) {
 
 void histogram_cursor_seek(struct histogram_cursor *cursor, uint64_t duration_ns, uint64_t wall_ns) {
     uint32_t cell = histogram_cell_of(duration_ns);
-    if (!cell_get(&cursor->histogram->created_wall_ns))
+    if (!cell_get(&cursor->histogram->created_wall_ns)) {
         cell_set(&cursor->histogram->created_wall_ns, wall_ns);
+    }
     cursor->cell = &cursor->histogram->cells[cell];
     cursor->smallest_ns = cell > 0 ? histogram_bounds_ns[cell - 1] + 1 : 0;
     cursor->spread_ns = histogram_bounds_ns[cell] - cursor->smallest_ns;

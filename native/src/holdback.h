@@ -9,7 +9,7 @@ struct device_clock;
 struct holdback;
 
 struct held_run {
-    struct operator_run run;           /* its strings are the holdback's */
+    struct operator_run run; /* its strings are the holdback's */
     struct device_clock *clock;
     uint32_t model_row;
     uint64_t arrival_ns;

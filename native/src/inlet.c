@@ -7,7 +7,7 @@
 #define PPM UINT64_C(1000000)
 #define NAP_SHORTEST_NS UINT64_C(100000)
 #define NAP_LONGEST_NS UINT64_C(1000000)
-#define NAP_FILL_DIVISOR 8u            /* a nap is to end when an eighth of the pipe is full */
+#define NAP_FILL_DIVISOR 8u /* a nap is to end when an eighth of the pipe is full */
 
 int inlet_new(const struct vendor *vendor, size_t record_bytes, uint32_t device, size_t capacity_bytes, struct inlet **ret_inlet) {
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);

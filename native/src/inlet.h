@@ -8,15 +8,15 @@
 
 struct inlet {
     uint32_t device;
-    int fd;                            /* in the reader's own table; −1 = not handed over yet */
-    bool earlier;                      /* the device has a newer one */
-    size_t capacity_bytes;             /* as the kernel tells */
-    size_t usable_bytes;               /* less: pages are filled with whole records only */
+    int fd;                /* in the reader's own table; −1 = not handed over yet */
+    bool earlier;          /* the device has a newer one */
+    size_t capacity_bytes; /* as the kernel tells */
+    size_t usable_bytes;   /* less: pages are filled with whole records only */
     struct frame *frame;
     struct device_clock clock;
-    uint64_t read_ns;                  /* when it was read last: CLOCK_MONOTONIC */
-    uint64_t over_half_since_ns;       /* 0 = it is not */
-    uint64_t nap_ns;                   /* after the last read */
+    uint64_t read_ns;            /* when it was read last: CLOCK_MONOTONIC */
+    uint64_t over_half_since_ns; /* 0 = it is not */
+    uint64_t nap_ns;             /* after the last read */
 };
 
 /* Any thread. `vendor` outlives it. */

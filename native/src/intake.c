@@ -8,7 +8,7 @@
 #include "own_table.h"
 
 #define INLETS_MAX 128u
-#define RECORDS_PER_CLOCK 256u         /* a batch's clock is read again after so many */
+#define RECORDS_PER_CLOCK 256u /* a batch's clock is read again after so many */
 #define IDLE_NS CLOCK_SECOND_NS
 #define PRESSURE_NS CLOCK_SECOND_NS
 #define CPU_PERIOD_NS UINT64_C(100000000)
@@ -17,19 +17,19 @@ struct intake {
     struct segment_writer *writer;
     struct segment_counters *counters;
     struct account *account;
-    struct decoder *decoder;           /* NULL until the first pipe */
+    struct decoder *decoder; /* NULL until the first pipe */
     size_t record_bytes;
     int epoll_fd;
     struct inlet *inlets[INLETS_MAX];
     size_t inlet_count;
     uint64_t now_ns;
-    uint64_t arrival_ns;               /* of the latest bytes */
+    uint64_t arrival_ns; /* of the latest bytes */
     uint64_t cpu_read_ns;
-    bool restless;                     /* bytes have come since it was idle last */
+    bool restless; /* bytes have come since it was idle last */
     bool first_told;
     /* other threads too */
     _Atomic bool draining;
-    _Atomic bool decoding;             /* a getter may be running */
+    _Atomic bool decoding; /* a getter may be running */
     void (*_Atomic first_record)(void *);
     void *first_record_context;
 };

@@ -23,7 +23,7 @@ struct link {
     struct descriptor_identity socket;
     enum phase phase;
     int fd;
-    uint64_t attempt_ns;               /* of the next one */
+    uint64_t attempt_ns; /* of the next one */
     unsigned random;
     bool stop_asked;
     _Atomic int state;
@@ -72,8 +72,8 @@ static void be_refused(struct link *link, uint64_t now_ns) {
 static bool trusted(const struct link *link, int fd) {
     struct ucred peer;
     socklen_t length = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0
-        && (peer.uid == 0 || peer.uid == geteuid() || (link->daemon_uid != UINT32_MAX && peer.uid == link->daemon_uid));
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+           (peer.uid == 0 || peer.uid == geteuid() || (link->daemon_uid != UINT32_MAX && peer.uid == link->daemon_uid));
 }
 
 static void try_connect(struct link *link, uint64_t now_ns) {

@@ -20,7 +20,7 @@ void link_wants(const struct link *link, int *ret_fd, short *ret_events, uint64_
 
 /* Goes on: after poll, at the deadline, or at any time. Never blocks. */
 void link_step(struct link *link, uint64_t now_ns);
-int link_state(const struct link *link);   /* enum opstream_link_state; any thread */
+int link_state(const struct link *link); /* enum opstream_link_state; any thread */
 
 /* Whether the daemon has ever asked this publisher (a hosted one: others are not asked) to stop. */
 bool link_stop_asked(const struct link *link);

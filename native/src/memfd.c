@@ -41,8 +41,9 @@ static int create(void) {
 
 int memfd_make(uint64_t bytes) {
     int low = create();
-    if (low < 0)
+    if (low < 0) {
         return -1;
+    }
     /* Out of the way of programs that count on low numbers, but not so high that the table of descriptors becomes large. */
     struct rlimit limit;
     int high = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : (int)((limit.rlim_cur < 4096 ? limit.rlim_cur : 4096) / 4 * 3);
@@ -56,8 +57,9 @@ int memfd_make(uint64_t bytes) {
 }
 
 int memfd_seal(int fd) {
-    if (!fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE))
+    if (!fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE)) {
         return 0;
+    }
     return errno == EINVAL ? fcntl(fd, F_ADD_SEALS, SEALS) : -1;
 }
 
@@ -65,14 +67,16 @@ int memfd_seal(int fd) {
 static int seals_wanted(void) {
     static atomic_int known;
     int seals = atomic_load_explicit(&known, memory_order_relaxed);
-    if (seals)
+    if (seals) {
         return seals;
+    }
     seals = SEALS;
     int fd = create();
     /* Without a memfd the question stays open, and the stricter answer holds. */
     bool lacking = fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) && errno == EINVAL;
-    if (!lacking)
+    if (!lacking) {
         seals |= F_SEAL_FUTURE_WRITE;
+    }
     if (fd >= 0) {
         close(fd);
         atomic_store_explicit(&known, seals, memory_order_relaxed);
@@ -83,32 +87,37 @@ static int seals_wanted(void) {
 /* Seals first: they are the kernel's own answer, while a stat of somebody's file system can hang. */
 int memfd_check(int fd, uint64_t max_bytes, uint64_t *ret_bytes) {
     int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0)
+    if (seals < 0) {
         return OPSTREAM_E_NOT_MEMFD;
+    }
     struct statfs file_system;
     struct stat status;
-    if (fstatfs(fd, &file_system) || file_system.f_type != TMPFS_MAGIC || fstat(fd, &status) || !S_ISREG(status.st_mode))
+    if (fstatfs(fd, &file_system) || file_system.f_type != TMPFS_MAGIC || fstat(fd, &status) || !S_ISREG(status.st_mode)) {
         return OPSTREAM_E_NOT_MEMFD;
-    if ((uint64_t)status.st_size > max_bytes)
+    }
+    if ((uint64_t)status.st_size > max_bytes) {
         return OPSTREAM_E_SIZE;
+    }
     int wanted = seals_wanted();
-    if ((seals & wanted) != wanted)
+    if ((seals & wanted) != wanted) {
         return OPSTREAM_E_UNSEALED;
+    }
     *ret_bytes = (uint64_t)status.st_size;
     return 0;
 }
 
 bool memfd_allocate(int fd, uint64_t offset, uint64_t bytes) {
     int failed;
-    do
+    do {
         failed = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
-    while (failed && errno == EINTR);
+    } while (failed && errno == EINTR);
     return !failed;
 }
 
 uint64_t memfd_allocated_end(int fd, uint64_t offset) {
-    if (lseek(fd, (off_t)offset, SEEK_DATA) != (off_t)offset)
+    if (lseek(fd, (off_t)offset, SEEK_DATA) != (off_t)offset) {
         return offset;
+    }
     off_t end = lseek(fd, (off_t)offset, SEEK_HOLE);
     return end > (off_t)offset ? (uint64_t)end : offset;
 }

@@ -18,19 +18,22 @@ struct merge_block {
 int opstream_exposition_new(opstream_exposition **ret_exposition) {
     struct hash_seed seed;
     int status = hash_seed_new(&seed);
-    if (status)
+    if (status) {
         return status;
+    }
     opstream_exposition *exposition = calloc(1, sizeof(*exposition));
-    if (!exposition)
+    if (!exposition) {
         return OPSTREAM_E_MEMORY;
+    }
     exposition->seed = seed;
     *ret_exposition = exposition;
     return 0;
 }
 
 void opstream_exposition_free(opstream_exposition *exposition) {
-    if (!exposition)
+    if (!exposition) {
         return;
+    }
     while (exposition->blocks) {
         struct merge_block *next = exposition->blocks->next;
         free(exposition->blocks);
@@ -50,12 +53,14 @@ void opstream_exposition_free(opstream_exposition *exposition) {
 static void *take(opstream_exposition *exposition, size_t bytes) {
     struct merge_block *block = exposition->blocks;
     bytes = (bytes + 15) / 16 * 16;
-    if (bytes > BLOCK_BYTES)
+    if (bytes > BLOCK_BYTES) {
         return NULL;
+    }
     if (!block || BLOCK_BYTES - block->used < bytes) {
         block = malloc(sizeof(*block));
-        if (!block)
+        if (!block) {
             return NULL;
+        }
         block->next = exposition->blocks;
         block->used = 0;
         exposition->blocks = block;
@@ -67,8 +72,9 @@ static void *take(opstream_exposition *exposition, size_t bytes) {
 
 static const char *keep_text(opstream_exposition *exposition, const char *text, size_t length) {
     char *kept = take(exposition, length + 1);
-    if (!kept)
+    if (!kept) {
         return NULL;
+    }
     memcpy(kept, text, length);
     kept[length] = '\0';
     return kept;
@@ -76,18 +82,22 @@ static const char *keep_text(opstream_exposition *exposition, const char *text, 
 
 /* Room for one more entry. */
 static bool table_has_room(struct merge_table *table) {
-    if (2 * (table->count + 1) <= table->capacity)
+    if (2 * (table->count + 1) <= table->capacity) {
         return true;
+    }
     struct merge_table larger = {.capacity = table->capacity ? 2 * table->capacity : TABLE_CAPACITY_MIN, .count = table->count};
     larger.entries = calloc(larger.capacity, sizeof(larger.entries[0]));
-    if (!larger.entries)
+    if (!larger.entries) {
         return false;
+    }
     for (size_t i = 0; i < table->capacity; i++) {
-        if (!table->entries[i].found)
+        if (!table->entries[i].found) {
             continue;
+        }
         size_t j = table->entries[i].hash;
-        while (larger.entries[j & (larger.capacity - 1)].found)
+        while (larger.entries[j & (larger.capacity - 1)].found) {
             j++;
+        }
         larger.entries[j & (larger.capacity - 1)] = table->entries[i];
     }
     free(table->entries);
@@ -105,10 +115,12 @@ struct key {
 /* The text, or its copy in `buffer` (three times its length) in which each byte that is part of no character has become U+FFFD. */
 static struct key valid_text(const char *text, size_t length, char *buffer) {
     size_t i = 0, written = 0, step;
-    while (i < length && (step = label_character(text + i, length - i)))
+    while (i < length && (step = label_character(text + i, length - i))) {
         i += step;
-    if (i == length)
+    }
+    if (i == length) {
         return (struct key){text, length};
+    }
     memcpy(buffer, text, i);
     for (written = i; i < length; i += step) {
         step = label_character(text + i, length - i);
@@ -126,26 +138,30 @@ static bool equals(struct key key, const char *text) {
 /* Finds or makes the model; NULL: no memory. A new one has nothing to show. */
 static struct merged_model *model_of(opstream_exposition *exposition, struct key app, struct key labels, uint32_t device, struct key name) {
     struct merge_table *table = &exposition->model_table;
-    if (!table_has_room(table))
+    if (!table_has_room(table)) {
         return NULL;
+    }
     uint64_t hash = hash_text(exposition->seed, device, name.text, name.length);
     hash = hash_text(exposition->seed, hash_text(exposition->seed, hash, app.text, app.length), labels.text, labels.length);
     struct merge_entry *entry;
     for (size_t i = hash; (entry = &table->entries[i & (table->capacity - 1)])->found; i++) {
         struct merged_model *model = entry->found;
         if (entry->hash == hash && model->device == device && equals(name, model->name) && equals(app, model->app) &&
-            equals(labels, model->labels))
+            equals(labels, model->labels)) {
             return model;
+        }
     }
     struct merged_model *model = take(exposition, sizeof(*model));
-    if (!model)
+    if (!model) {
         return NULL;
+    }
     *model = (struct merged_model){.device = device};
     model->app = keep_text(exposition, app.text, app.length);
     model->labels = keep_text(exposition, labels.text, labels.length);
     model->name = keep_text(exposition, name.text, name.length);
-    if (!model->app || !model->labels || !model->name)
+    if (!model->app || !model->labels || !model->name) {
         return NULL;
+    }
     *entry = (struct merge_entry){hash, model};
     table->count++;
     return model;
@@ -153,22 +169,27 @@ static struct merged_model *model_of(opstream_exposition *exposition, struct key
 
 static struct merged_type *type_of(opstream_exposition *exposition, struct merged_model *model, struct key text) {
     struct merge_table *table = &exposition->type_table;
-    if (!table_has_room(table))
+    if (!table_has_room(table)) {
         return NULL;
+    }
     uint64_t hash = hash_text(exposition->seed, (uintptr_t)model, text.text, text.length);
     struct merge_entry *entry;
     for (size_t i = hash; (entry = &table->entries[i & (table->capacity - 1)])->found; i++) {
         struct merged_type *type = entry->found;
-        if (entry->hash == hash && type->model == model && type->type_length == text.length && !memcmp(type->type, text.text, text.length))
+        if (entry->hash == hash && type->model == model && type->type_length == text.length &&
+            !memcmp(type->type, text.text, text.length)) {
             return type;
+        }
     }
     struct merged_type *type = take(exposition, sizeof(*type));
-    if (!type)
+    if (!type) {
         return NULL;
+    }
     *type =
         (struct merged_type){.model = model, .type = keep_text(exposition, text.text, text.length), .type_length = (uint32_t)text.length};
-    if (!type->type)
+    if (!type->type) {
         return NULL;
+    }
     *entry = (struct merge_entry){hash, type};
     table->count++;
     return type;
@@ -176,23 +197,27 @@ static struct merged_type *type_of(opstream_exposition *exposition, struct merge
 
 static struct merged_series *series_of(opstream_exposition *exposition, struct merged_type *type, struct key name) {
     struct merge_table *table = &exposition->series_table;
-    if (!type || !table_has_room(table))
+    if (!type || !table_has_room(table)) {
         return NULL;
+    }
     uint64_t hash = hash_text(exposition->seed, (uintptr_t)type, name.text, name.length);
     struct merge_entry *entry;
     for (size_t i = hash; (entry = &table->entries[i & (table->capacity - 1)])->found; i++) {
         struct merged_series *series = entry->found;
         if (entry->hash == hash && series->type == type && series->name_length == name.length &&
-            !memcmp(series->name, name.text, name.length))
+            !memcmp(series->name, name.text, name.length)) {
             return series;
+        }
     }
     struct merged_series *series = take(exposition, sizeof(*series));
-    if (!series)
+    if (!series) {
         return NULL;
+    }
     *series =
         (struct merged_series){.type = type, .name = keep_text(exposition, name.text, name.length), .name_length = (uint32_t)name.length};
-    if (!series->name)
+    if (!series->name) {
         return NULL;
+    }
     *entry = (struct merge_entry){hash, series};
     table->count++;
     return series;
@@ -223,13 +248,15 @@ static void add_model(struct merged_model *to, const struct view_model *from, ui
     to->busy_created_wall_ns = earliest(to->busy_created_wall_ns, from->busy_created_wall_ns);
     to->executions_created_wall_ns = earliest(to->executions_created_wall_ns, from->executions_created_wall_ns);
     to->executions_sum_ns += from->executions_sum_ns;
-    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++)
+    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++) {
         to->executions[cell] += from->executions[cell];
+    }
 }
 
 static void add_series(struct merged_series *to, const struct view_series *from) {
-    if (!from->created_wall_ns)
+    if (!from->created_wall_ns) {
         return;
+    }
     to->type->recorded = 1;
     to->created_wall_ns = earliest(to->created_wall_ns, from->created_wall_ns);
     to->sum_ns += from->sum_ns;
@@ -259,16 +286,18 @@ static int find_targets(opstream_exposition *exposition, opstream_view *view, st
         struct key name = valid_text(model.name, strlen(model.name), name_buffer);
         targets->models[row] = model_of(exposition, app, labels, model.device, name);
         targets->others[row] = targets->models[row] ? series_of(exposition, type_of(exposition, targets->models[row], other), other) : NULL;
-        if (!targets->others[row])
+        if (!targets->others[row]) {
             return OPSTREAM_E_MEMORY;
+        }
     }
     for (uint32_t row = 0; row < rows; row++) {
         const struct view_identity *identity = view_identity(view, row);
         struct key type = valid_text(identity->type, identity->type_length, type_buffer);
         struct key name = valid_text(identity->name, identity->name_length, name_buffer);
         targets->series[row] = series_of(exposition, type_of(exposition, targets->models[identity->model_row], type), name);
-        if (!targets->series[row])
+        if (!targets->series[row]) {
             return OPSTREAM_E_MEMORY;
+        }
     }
     return 0;
 }
@@ -278,11 +307,13 @@ int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view
                             uint64_t alive_until_ns) {
     uint32_t models, rows;
     int status = view_rows(view, &models, &rows);
-    if (status)
+    if (status) {
         return status;
+    }
     struct targets targets = {.series = malloc((rows + 1) * sizeof(targets.series[0]))};
-    if (!targets.series)
+    if (!targets.series) {
         return OPSTREAM_E_MEMORY;
+    }
     exposition->sorted = 0;
     status = find_targets(exposition, view, (struct key){app, strlen(app)}, (struct key){labels, strlen(labels)}, models, rows, &targets);
     if (!status) {
@@ -308,10 +339,12 @@ int opstream_exposition_add(opstream_exposition *exposition, opstream_view *view
 static int compare_models(const void *left, const void *right) {
     const struct merged_model *a = *(struct merged_model *const *)left, *b = *(struct merged_model *const *)right;
     int order = strcmp(a->app, b->app);
-    if (!order)
+    if (!order) {
         order = strcmp(a->labels, b->labels);
-    if (!order)
+    }
+    if (!order) {
         order = (a->device > b->device) - (a->device < b->device);
+    }
     return order ? order : strcmp(a->name, b->name);
 }
 
@@ -329,16 +362,19 @@ static int compare_series(const void *left, const void *right) {
 static void *all_of(const struct merge_table *table) {
     void **all = malloc((table->count + 1) * sizeof(*all));
     size_t count = 0;
-    for (size_t i = 0; all && i < table->capacity; i++)
-        if (table->entries[i].found)
+    for (size_t i = 0; all && i < table->capacity; i++) {
+        if (table->entries[i].found) {
             all[count++] = table->entries[i].found;
+        }
+    }
     return all;
 }
 
 /* Places of models and types first: then series are compared by a number and their names. */
 int merge_sort(opstream_exposition *exposition) {
-    if (exposition->sorted)
+    if (exposition->sorted) {
         return 0;
+    }
     struct merged_model **models = all_of(&exposition->model_table);
     struct merged_type **types = all_of(&exposition->type_table);
     struct merged_series **series = all_of(&exposition->series_table);
@@ -350,14 +386,18 @@ int merge_sort(opstream_exposition *exposition) {
     }
     size_t models_count = exposition->model_table.count, types_count = exposition->type_table.count, series_count = 0;
     qsort(models, models_count, sizeof(*models), compare_models);
-    for (size_t i = 0; i < models_count; i++)
+    for (size_t i = 0; i < models_count; i++) {
         models[i]->order = (uint32_t)i;
+    }
     qsort(types, types_count, sizeof(*types), compare_types);
-    for (size_t i = 0; i < types_count; i++)
+    for (size_t i = 0; i < types_count; i++) {
         types[i]->order = (uint32_t)i;
-    for (size_t i = 0; i < exposition->series_table.count; i++)
-        if (series[i]->created_wall_ns)
+    }
+    for (size_t i = 0; i < exposition->series_table.count; i++) {
+        if (series[i]->created_wall_ns) {
             series[series_count++] = series[i];
+        }
+    }
     qsort(series, series_count, sizeof(*series), compare_series);
     free(types);
     free(exposition->models);
@@ -376,7 +416,7 @@ size_t opstream_exposition_series(const opstream_exposition *exposition) {
     size_t count = 0;
     for (size_t i = 0; i < series->capacity; i++) {
         const struct merged_series *found = series->entries[i].found;
-        count += found && found->created_wall_ns ? 3 : 0;   /* executions, seconds, longest */
+        count += found && found->created_wall_ns ? 3 : 0; /* executions, seconds, longest */
     }
     for (size_t i = 0; i < types->capacity; i++) {
         const struct merged_type *found = types->entries[i].found;
@@ -384,11 +424,12 @@ size_t opstream_exposition_series(const opstream_exposition *exposition) {
     }
     for (size_t i = 0; i < models->capacity; i++) {
         const struct merged_model *found = models->entries[i].found;
-        if (!found)
+        if (!found) {
             continue;
-        count += found->subscriptions ? 2 : 0;              /* info, subscribed time */
+        }
+        count += found->subscriptions ? 2 : 0; /* info, subscribed time */
         count += found->last_execution_wall_ns ? 1 : 0;
-        count += found->busy_created_wall_ns ? 3 : 0;       /* busy, gap, late */
+        count += found->busy_created_wall_ns ? 3 : 0; /* busy, gap, late */
         count += found->executions_created_wall_ns ? 1 : 0;
     }
     return count;

@@ -7,7 +7,7 @@
 struct moment {
     uint64_t monotonic_ns;
     uint64_t wall_ns;
-    uint64_t window;                   /* monotonic_ns / WINDOW_NS */
+    uint64_t window; /* monotonic_ns / WINDOW_NS */
 };
 
 static inline struct moment moment_of(uint64_t monotonic_ns, uint64_t wall_ns) {

@@ -7,14 +7,17 @@
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 bool out_reserve(struct out *out, size_t bytes) {
-    if (bytes <= out->capacity - out->length)
+    if (bytes <= out->capacity - out->length) {
         return true;
+    }
     size_t capacity = out->capacity ? 2 * out->capacity : BYTES_FIRST;
-    if (capacity - out->length < bytes)
+    if (capacity - out->length < bytes) {
         capacity = out->length + bytes;
+    }
     char *larger = realloc(out->bytes, capacity);
-    if (!larger)
+    if (!larger) {
         return false;
+    }
     out->bytes = larger;
     out->capacity = capacity;
     /* A large text is written once into fresh memory: in small pages that takes longer than composing it. */
@@ -32,12 +35,14 @@ static const char digit_pairs[] =
 void out_number(struct out *out, uint64_t number) {
     char digits[20];
     size_t at = sizeof(digits);
-    for (; number >= 100; number /= 100)
+    for (; number >= 100; number /= 100) {
         memcpy(digits + (at -= 2), digit_pairs + number % 100 * 2, 2);
-    if (number >= 10)
+    }
+    if (number >= 10) {
         memcpy(digits + (at -= 2), digit_pairs + number * 2, 2);
-    else
+    } else {
         digits[--at] = (char)('0' + number);
+    }
     out_put(out, digits + at, sizeof(digits) - at);
 }
 
@@ -45,10 +50,12 @@ void out_seconds(struct out *out, uint64_t ns) {
     char digits[9];
     uint64_t fraction = ns % 1000000000;
     size_t length = sizeof(digits);
-    for (size_t at = sizeof(digits); at-- > 0; fraction /= 10)
+    for (size_t at = sizeof(digits); at-- > 0; fraction /= 10) {
         digits[at] = (char)('0' + fraction % 10);
-    while (length > 1 && digits[length - 1] == '0')
+    }
+    while (length > 1 && digits[length - 1] == '0') {
         length--;
+    }
     out_number(out, ns / 1000000000);
     out_put(out, ".", 1);
     out_put(out, digits, length);
@@ -59,8 +66,9 @@ void out_escaped(struct out *out, const char *text) {
         size_t plain = strcspn(text, "\\\"\n");
         out_put(out, text, plain);
         text += plain;
-        if (!*text)
+        if (!*text) {
             return;
+        }
         out_put(out, *text == '\n' ? "\\n" : *text == '"' ? "\\\"" : "\\\\", 2);
         text++;
     }

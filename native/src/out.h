@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define OUT_NUMBER_BYTES 32u           /* 20 digits, a point and nine more are the longest */
+#define OUT_NUMBER_BYTES 32u /* 20 digits, a point and nine more are the longest */
 
 /* Begins as zeros; `bytes` is freed by its owner. */
 struct out {

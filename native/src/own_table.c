@@ -17,7 +17,7 @@
 #define CLOSE_RANGE_UNSHARE 2u
 #endif
 
-#define NUMBERS_ABOVE 128              /* more descriptors than the engine ever has in the process's table */
+#define NUMBERS_ABOVE 128 /* more descriptors than the engine ever has in the process's table */
 
 static int compare(const void *a, const void *b) {
     int left = *(const int *)a, right = *(const int *)b;

@@ -19,7 +19,7 @@ struct opstream_publisher {
     struct vendor vendor;
     struct segment_writer writer;
     struct reader *reader;
-    struct link *link;                 /* NULL: never connects */
+    struct link *link; /* NULL: never connects */
     struct control *control;
 };
 
@@ -61,12 +61,11 @@ static bool fits(const char *text, size_t bytes) {
 
 static bool valid(const struct opstream_publisher_config *config) {
     bool hosted = config->kind == OPSTREAM_KIND_HOSTED;
-    return (hosted || config->kind == OPSTREAM_KIND_AGENT)
-        && (config->series_capacity == 0
-            || (config->series_capacity >= SERIES_CAPACITY_MIN && config->series_capacity <= SERIES_CAPACITY_MAX))
-        && config->app && fits(config->app, 127) && fits(config->labels, 511)
-        && fits(config->hosted_name, 63) && fits(config->config_digest, 32)
-        && (hosted || (!config->hosted_name && !config->config_digest));
+    return (hosted || config->kind == OPSTREAM_KIND_AGENT) &&
+           (config->series_capacity == 0 ||
+            (config->series_capacity >= SERIES_CAPACITY_MIN && config->series_capacity <= SERIES_CAPACITY_MAX)) &&
+           config->app && fits(config->app, 127) && fits(config->labels, 511) && fits(config->hosted_name, 63) &&
+           fits(config->config_digest, 32) && (hosted || (!config->hosted_name && !config->config_digest));
 }
 
 static void copy_text(char *to, const char *text) {

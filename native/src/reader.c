@@ -24,9 +24,9 @@ enum order_kind { ORDER_ADD_PIPE, ORDER_RESTART_MODEL, ORDER_FLUSH };
 
 struct order {
     enum order_kind kind;
-    uint32_t model_row;                /* of a model */
-    struct inlet *inlet;               /* of a pipe, as the next two */
-    struct decoder *decoder;           /* with the first one, else NULL */
+    uint32_t model_row;      /* of a model */
+    struct inlet *inlet;     /* of a pipe, as the next two */
+    struct decoder *decoder; /* with the first one, else NULL */
     size_t record_bytes;
 };
 
@@ -34,13 +34,13 @@ struct reader {
     const struct vendor *vendor;
     struct intake *intake;
     struct channel channel;
-    int segment_fd;                    /* pages are allocated through it */
+    int segment_fd; /* pages are allocated through it */
     pthread_t thread;
     bool own_table;
     int start_status;
-    sem_t started;                     /* the two before are valid */
+    sem_t started; /* the two before are valid */
     _Atomic bool stopping, pressure;
-    size_t record_bytes;               /* control thread; 0 = not asked yet */
+    size_t record_bytes; /* control thread; 0 = not asked yet */
 };
 
 /* ---- The reader thread -------------------------------------------------------------------------------------------------------------- */

@@ -60,25 +60,29 @@ static int write_header(struct segment_writer *writer, const struct segment_iden
     header->identity.created_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
     header->identity.pid = (uint32_t)getpid();
     uint8_t *uuid = header->identity.uuid;
-    if (syscall(SYS_getrandom, uuid, sizeof(header->identity.uuid), 0) != sizeof(header->identity.uuid))
+    if (syscall(SYS_getrandom, uuid, sizeof(header->identity.uuid), 0) != sizeof(header->identity.uuid)) {
         return OPSTREAM_E_SYSTEM;
+    }
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40); /* version 4: random */
     uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
     return 0;
 }
 
 int segment_create(const struct segment_identity *identity, uint32_t series_capacity, struct segment_writer *ret_writer) {
-    if (series_capacity < SERIES_CAPACITY_MIN || series_capacity > SERIES_CAPACITY_MAX)
+    if (series_capacity < SERIES_CAPACITY_MIN || series_capacity > SERIES_CAPACITY_MAX) {
         return OPSTREAM_E_INVALID;
+    }
     struct segment_table directory[SEGMENT_TABLES];
     struct segment_writer writer = {.bytes = lay_out(series_capacity, directory), .series_capacity = series_capacity};
     writer.fd = memfd_make(writer.bytes);
-    if (writer.fd < 0)
+    if (writer.fd < 0) {
         return OPSTREAM_E_MEMORY;
+    }
     writer.identity = descriptor_identify(writer.fd);
     void *base = MAP_FAILED;
-    if (memfd_allocate(writer.fd, 0, directory[0].offset))
+    if (memfd_allocate(writer.fd, 0, directory[0].offset)) {
         base = mmap(NULL, writer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, writer.fd, 0);
+    }
     if (base == MAP_FAILED) {
         close(writer.fd);
         return OPSTREAM_E_MEMORY;
@@ -92,11 +96,13 @@ int segment_create(const struct segment_identity *identity, uint32_t series_capa
     writer.strings_bytes = directory[TABLE_STRINGS - 1].capacity;
 
     int status = write_header(&writer, identity, directory);
-    if (!status && !segment_have_model(&writer, 0))
+    if (!status && !segment_have_model(&writer, 0)) {
         status = OPSTREAM_E_MEMORY;
+    }
     /* A child of fork must not write here. */
-    if (!status && (madvise(base, writer.bytes, MADV_DONTFORK) || memfd_seal(writer.fd)))
+    if (!status && (madvise(base, writer.bytes, MADV_DONTFORK) || memfd_seal(writer.fd))) {
         status = OPSTREAM_E_SYSTEM;
+    }
     if (status) {
         segment_free(&writer);
         return status;
@@ -113,29 +119,36 @@ int segment_descriptor(const struct segment_writer *writer) {
 }
 
 void segment_free(struct segment_writer *writer) {
-    if (!writer)
+    if (!writer) {
         return;
+    }
     munmap(writer->base, writer->bytes);
-    if (segment_descriptor(writer) >= 0)
+    if (segment_descriptor(writer) >= 0) {
         close(writer->fd);
+    }
 }
 
 /* Pages of a table up to `wanted` bytes, and up to a chunk more. A page that was only allocated still looks like a hole to lseek, and would
  * fault once more under a record: so it is written to. */
 static bool have(struct segment_writer *writer, enum segment_table_kind kind, uint64_t wanted, uint64_t chunk, uint64_t *had) {
-    if (wanted <= *had)
+    if (wanted <= *had) {
         return true;
+    }
     const struct segment_table *table = &writer->base->header.directory[kind - 1];
     uint64_t bytes = round_up(table->row_bytes * table->capacity, PAGE_BYTES), end = round_up(wanted, chunk);
-    if (wanted > bytes)
+    if (wanted > bytes) {
         return false;
-    if (end > bytes)
+    }
+    if (end > bytes) {
         end = bytes;
+    }
     int fd = segment_descriptor(writer);
-    if (fd < 0 || !memfd_allocate(fd, table->offset + *had, end - *had))
+    if (fd < 0 || !memfd_allocate(fd, table->offset + *had, end - *had)) {
         return false;
-    for (; *had < end; *had += PAGE_BYTES)
+    }
+    for (; *had < end; *had += PAGE_BYTES) {
         ((volatile char *)writer->base)[table->offset + *had] = 0;
+    }
     return true;
 }
 
@@ -161,29 +174,34 @@ uint32_t segment_model_row(struct segment_writer *writer, uint32_t model_id, uin
     for (; row < rows; row++) {
         struct segment_model *model = &writer->models[row];
         uint32_t state = atomic_load_explicit(&model->state, memory_order_relaxed);
-        if ((state == MODEL_UNSUBSCRIBED || state == MODEL_FAILED) && model->device == device && !strcmp(model->name, text))
+        if ((state == MODEL_UNSUBSCRIBED || state == MODEL_FAILED) && model->device == device && !strcmp(model->name, text)) {
             break;
+        }
     }
     if (row == rows) {
-        if (!segment_have_model(writer, row))
+        if (!segment_have_model(writer, row)) {
             return 0;
+        }
         memcpy(writer->models[row].name, text, sizeof(text));
         writer->models[row].device = device;
     }
     atomic_store_explicit(&writer->models[row].model_id, model_id, memory_order_relaxed);
-    if (row == rows)
+    if (row == rows) {
         atomic_store_explicit(used, rows + 1, memory_order_release);
+    }
     return row;
 }
 
 void segment_model_set_state(struct segment_writer *writer, uint32_t row, enum segment_model_state state, uint64_t now_ns) {
-    if (row == 0)
+    if (row == 0) {
         return; /* nobody's: it stands for any number of models */
+    }
     struct segment_model *model = &writer->models[row];
     uint64_t word = cell_get(&model->subscribed);
     uint64_t sum = word & SUBSCRIBED_RUNNING ? now_ns - (word & ~SUBSCRIBED_RUNNING) : word;
-    if (state == MODEL_SUBSCRIBED && !(word & SUBSCRIBED_RUNNING))
+    if (state == MODEL_SUBSCRIBED && !(word & SUBSCRIBED_RUNNING)) {
         cell_add(&model->subscriptions, 1);
+    }
     cell_set(&model->subscribed, state == MODEL_SUBSCRIBED ? SUBSCRIBED_RUNNING | (now_ns - sum) : sum);
     atomic_store_explicit(&model->state, state, memory_order_relaxed);
 }
@@ -192,8 +210,9 @@ void segment_count_error(struct segment_writer *writer, int acl_error) {
     struct segment_error *errors = writer->base->errors;
     uint64_t code = (uint32_t)acl_error;
     uint32_t i = 0;
-    while (i < OPSTREAM_SUBSCRIBE_ERRORS_MAX - 1 && cell_get(&errors[i].acl_error) && cell_get(&errors[i].acl_error) != code)
+    while (i < OPSTREAM_SUBSCRIBE_ERRORS_MAX - 1 && cell_get(&errors[i].acl_error) && cell_get(&errors[i].acl_error) != code) {
         i++;
+    }
     cell_set(&errors[i].acl_error, i == OPSTREAM_SUBSCRIBE_ERRORS_MAX - 1 ? ERROR_OTHER : code);
     cell_add(&errors[i].count, 1);
 }

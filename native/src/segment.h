@@ -9,8 +9,8 @@
 #include "layout.h"
 
 struct segment_writer {
-    struct segment *base;              /* mapped read-write, MADV_DONTFORK */
-    int fd;                            /* sealed memfd, O_CLOEXEC, at a high number; see segment_descriptor */
+    struct segment *base; /* mapped read-write, MADV_DONTFORK */
+    int fd;               /* sealed memfd, O_CLOEXEC, at a high number; see segment_descriptor */
     struct descriptor_identity identity;
     size_t bytes;
     struct segment_model *models;
@@ -19,8 +19,8 @@ struct segment_writer {
     char *strings;
     uint64_t series_capacity;
     uint64_t strings_bytes;
-    uint64_t models_had, others_had;   /* bytes of these tables that are allocated: control thread */
-    uint64_t series_had, strings_had;  /* reader thread */
+    uint64_t models_had, others_had;  /* bytes of these tables that are allocated: control thread */
+    uint64_t series_had, strings_had; /* reader thread */
 };
 
 /* Makes the memfd (`series_capacity` rows), maps it, seals it (SHRINK, GROW, SEAL, and FUTURE_WRITE where the kernel has it), writes the
@@ -36,8 +36,8 @@ void segment_free(struct segment_writer *writer);
 
 /* Whether rows up to and including `row` of a table can be touched: allocates further pages (fallocate, in chunks) as needed. false: no
  * memory is to be had, or nothing to have it through. */
-bool segment_have_model(struct segment_writer *writer, uint64_t row);    /* MODELS and OTHERS; control thread */
-bool segment_have_series(struct segment_writer *writer, uint64_t row);   /* reader thread */
+bool segment_have_model(struct segment_writer *writer, uint64_t row);     /* MODELS and OTHERS; control thread */
+bool segment_have_series(struct segment_writer *writer, uint64_t row);    /* reader thread */
 bool segment_have_strings(struct segment_writer *writer, uint64_t bytes); /* reader thread */
 
 /* The model row for (device, name): an existing one that is not subscribed, else a new one, else row 0. Sets model_id. Control thread. */

@@ -7,8 +7,8 @@
 #include "histogram.h"
 #include "label.h"
 
-#define OTHERS_SHARE 16u                  /* of SERIES' rows and of STRINGS: what is kept for "(other)" rows and their types */
-#define RETRY_NS UINT64_C(1000000000)     /* how long to leave the system alone after it had no page */
+#define OTHERS_SHARE 16u              /* of SERIES' rows and of STRINGS: what is kept for "(other)" rows and their types */
+#define RETRY_NS UINT64_C(1000000000) /* how long to leave the system alone after it had no page */
 
 enum entry_kind { ENTRY_FREE = 0, ENTRY_SERIES, ENTRY_TYPE };
 
@@ -16,14 +16,14 @@ enum entry_kind { ENTRY_FREE = 0, ENTRY_SERIES, ENTRY_TYPE };
 struct entry {
     uint64_t hash;
     uint32_t kind;
-    uint32_t value;                       /* row of SERIES, or a type's place in STRINGS */
+    uint32_t value; /* row of SERIES, or a type's place in STRINGS */
 };
 
 /* A series of its own row, in private memory: models run their operators in the same order again and again. */
 struct known_series {
     struct text_guess texts;
     struct segment_series *row;
-    struct known_series *follower;        /* which one came after it the last time, or nothing */
+    struct known_series *follower; /* which one came after it the last time, or nothing */
     uint32_t model_row;
 };
 
@@ -33,11 +33,11 @@ struct series_table {
     struct hash_seed seed;
     uint64_t mask;
     uint64_t retry_ns;
-    struct known_series *last;            /* the last record's */
-    struct known_series *expected;        /* what came after that one the last time */
-    struct text_guess guess;              /* its texts */
-    struct known_series nothing;          /* no record is of it */
-    struct known_series *known;           /* by row */
+    struct known_series *last;     /* the last record's */
+    struct known_series *expected; /* what came after that one the last time */
+    struct text_guess guess;       /* its texts */
+    struct known_series nothing;   /* no record is of it */
+    struct known_series *known;    /* by row */
     struct entry entries[];
 };
 
@@ -59,16 +59,18 @@ static inline void expect_after(struct series_table *table, struct known_series 
 }
 
 void series_table_free(struct series_table *table) {
-    if (!table)
+    if (!table) {
         return;
+    }
     free(table->known);
     free(table);
 }
 
 int series_table_new(struct segment_writer *writer, struct series_table **ret_table) {
     uint64_t entries = 1;
-    while (entries < 4 * writer->series_capacity)
+    while (entries < 4 * writer->series_capacity) {
         entries *= 2;
+    }
     struct series_table *table = calloc(1, sizeof(*table) + entries * sizeof(table->entries[0]));
     struct known_series *known = calloc(writer->series_capacity, sizeof(*known));
     if (!table || !known) {
@@ -101,9 +103,10 @@ static bool text_equals(const struct segment_writer *writer, uint32_t place, str
 
 /* `name` without bytes is "(other)". */
 static bool row_is(const struct segment_writer *writer, const struct segment_series *row, uint32_t model_row, struct text type,
-                          struct text name) {
-    if (row->model_row != model_row || !text_equals(writer, row->type, type))
+                   struct text name) {
+    if (row->model_row != model_row || !text_equals(writer, row->type, type)) {
         return false;
+    }
     return name.bytes ? row->name != NAME_OTHER && text_equals(writer, row->name, name) : row->name == NAME_OTHER;
 }
 
@@ -112,10 +115,12 @@ static struct entry *find_series(struct series_table *table, uint64_t hash, uint
     for (uint64_t i = hash;; i++) {
         struct entry *entry = &table->entries[i & table->mask];
         if (entry->hash == hash && entry->kind == ENTRY_SERIES &&
-            row_is(table->writer, &table->writer->series[entry->value], model_row, type, name))
+            row_is(table->writer, &table->writer->series[entry->value], model_row, type, name)) {
             return entry;
-        if (entry->kind == ENTRY_FREE)
+        }
+        if (entry->kind == ENTRY_FREE) {
             return entry;
+        }
     }
 }
 
@@ -123,8 +128,9 @@ static struct entry *find_type(struct series_table *table, uint64_t hash, struct
     for (uint64_t i = hash;; i++) {
         struct entry *entry = &table->entries[i & table->mask];
         if (entry->kind == ENTRY_FREE ||
-            (entry->hash == hash && entry->kind == ENTRY_TYPE && text_equals(table->writer, entry->value, type)))
+            (entry->hash == hash && entry->kind == ENTRY_TYPE && text_equals(table->writer, entry->value, type))) {
             return entry;
+        }
     }
 }
 
@@ -133,8 +139,9 @@ static uint32_t place_string(struct series_table *table, struct text text, uint6
     struct segment_writer *writer = table->writer;
     cell_u64 *used = &writer->base->used[TABLE_STRINGS - 1].rows;
     uint64_t begin = cell_get(used), end = begin + (sizeof(uint32_t) + text.length + 1 + 7) / 8 * 8;
-    if (end > limit)
+    if (end > limit) {
         return UINT32_MAX;
+    }
     if (!segment_have_strings(writer, end)) {
         table->retry_ns = now_ns + RETRY_NS;
         return UINT32_MAX;
@@ -152,14 +159,16 @@ static struct segment_series *add_series(struct series_table *table, uint64_t ha
     struct segment_writer *writer = table->writer;
     cell_u64 *used = &writer->base->used[TABLE_SERIES - 1].rows;
     uint64_t row = cell_get(used), rows_limit = writer->series_capacity, strings_limit = writer->strings_bytes;
-    if (now_ns < table->retry_ns)
+    if (now_ns < table->retry_ns) {
         return NULL;
+    }
     if (name.bytes) {
         rows_limit -= rows_limit / OTHERS_SHARE;
         strings_limit -= strings_limit / OTHERS_SHARE;
     }
-    if (row >= rows_limit)
+    if (row >= rows_limit) {
         return NULL;
+    }
     if (!segment_have_series(writer, row)) {
         table->retry_ns = now_ns + RETRY_NS;
         return NULL;
@@ -168,13 +177,15 @@ static struct segment_series *add_series(struct series_table *table, uint64_t ha
     struct entry *type_entry = find_type(table, type_hash, type);
     if (type_entry->kind == ENTRY_FREE) {
         uint32_t place = place_string(table, type, strings_limit, now_ns);
-        if (place == UINT32_MAX)
+        if (place == UINT32_MAX) {
             return NULL;
+        }
         *type_entry = (struct entry){type_hash, ENTRY_TYPE, place};
     }
     uint32_t name_place = name.bytes ? place_string(table, name, strings_limit, now_ns) : NAME_OTHER;
-    if (name.bytes && name_place == UINT32_MAX)
+    if (name.bytes && name_place == UINT32_MAX) {
         return NULL;
+    }
     struct segment_series *series = &writer->series[row];
     series->hash = hash;
     series->model_row = model_row;
@@ -196,8 +207,9 @@ static inline __attribute__((always_inline)) void record(struct segment_series *
     uint64_t window = now->window, last = cell_get(&row->window);
     cell_u64 *longest = &row->longest_ns[window & 1];
     if (window != last) {
-        if (window != last + 1)
+        if (window != last + 1) {
             cell_set(&row->longest_ns[~window & 1], 0);
+        }
         cell_set(longest, duration_ns);
         cell_set(&row->window, window);
     } else if (duration_ns > cell_get(longest)) {
@@ -241,14 +253,16 @@ static __attribute__((noinline)) bool record_cut(struct series_table *table, uin
 /* Of another operator than followed the last time. */
 static __attribute__((noinline)) bool record_unexpected(struct series_table *table, uint32_t model_row, const struct operator_run *run,
                                                         uint64_t duration_ns, const struct moment *now) {
-    if (run->type_length > STRING_BYTES_MAX || run->name_length > STRING_BYTES_MAX)
+    if (run->type_length > STRING_BYTES_MAX || run->name_length > STRING_BYTES_MAX) {
         return record_cut(table, model_row, run, duration_ns, now);
+    }
     const struct text type = {run->type, run->type_length}, name = {run->name, run->name_length};
     uint64_t type_and_model = hash_text(table->seed, model_row, type.bytes, type.length);
     uint64_t hash = hash_text(table->seed, type_and_model, name.bytes, name.length);
     struct entry *entry = find_series(table, hash, model_row, type, name);
-    if (entry->kind == ENTRY_FREE)
+    if (entry->kind == ENTRY_FREE) {
         return record_new(table, hash, ~type_and_model, model_row, run, duration_ns, now);
+    }
     table->last->follower = &table->known[entry->value];
     record(table->last->follower->row, duration_ns, now);
     expect_after(table, table->last->follower);
@@ -263,8 +277,9 @@ const struct text_guess *series_guess(const struct series_table *table) {
 bool series_record(struct series_table *table, uint32_t model_row, const struct operator_run *run, uint64_t duration_ns,
                    const struct moment *now) {
     struct known_series *expected = table->expected;
-    if (run->name != expected->texts.name->bytes || run->type != expected->texts.type->bytes || model_row != expected->model_row)
+    if (run->name != expected->texts.name->bytes || run->type != expected->texts.type->bytes || model_row != expected->model_row) {
         return record_unexpected(table, model_row, run, duration_ns, now);
+    }
     record(expected->row, duration_ns, now);
     expect_after(table, expected);
     return true;

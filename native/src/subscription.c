@@ -21,9 +21,9 @@ struct subscriptions {
     struct reader *reader;
     struct subscribed_model *models;
     size_t count, capacity;
-    bool spent[DEVICES_MAX];           /* went off while another device stayed on */
+    bool spent[DEVICES_MAX]; /* went off while another device stayed on */
     bool paused;
-    bool begun;                        /* the vendor has been asked, so that it has taken what it takes */
+    bool begun; /* the vendor has been asked, so that it has taken what it takes */
 };
 
 int subscriptions_new(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader,

@@ -9,13 +9,14 @@ static const char *const bound_texts[OPSTREAM_CLASSIC_BOUNDS] = {
     "1e-07", "2e-07", "5e-07", "1e-06", "2e-06", "5e-06", "1e-05", "2e-05", "5e-05", "0.0001", "0.0002", "0.0005", "0.001", "0.002",
     "0.005", "0.01",  "0.02",  "0.05",  "0.1",   "0.2",   "0.5",   "1.0",   "2.0",   "5.0",    "10.0",   "20.0",   "50.0",  "100.0"};
 
-#define LINE_BYTES ((size_t)112)         /* of a line, what isn't a label's value */
+#define LINE_BYTES ((size_t)112) /* of a line, what isn't a label's value */
 
 /* A name that may be too long for a label; `max` bytes count before escaping. */
 static void put_name(struct out *out, const char *text, size_t length, uint32_t max) {
     char cut[3 * STRING_BYTES_MAX + 1];
-    if (max < LABEL_HASH_DIGITS)
+    if (max < LABEL_HASH_DIGITS) {
         max = LABEL_HASH_DIGITS;
+    }
     if (length > max) {
         cut[label_cut(text, length, max, cut)] = '\0';
         text = cut;
@@ -39,15 +40,17 @@ static bool set_model(struct labels *labels, const struct merged_model *model) {
     size_t app = strlen(model->app), name = strlen(model->name);
     if (labels->model != model) {
         out->length = 0;
-        if (!out_reserve(out, 2 * (app + name) + 64))
+        if (!out_reserve(out, 2 * (app + name) + 64)) {
             return false;
+        }
         out_text(out, "app=\"");
         out_escaped(out, model->app);
         out_text(out, "\",device=\"");
-        if (model->device == DEVICE_OTHER)
+        if (model->device == DEVICE_OTHER) {
             out_text(out, "(other)");
-        else
+        } else {
             out_number(out, model->device);
+        }
         out_text(out, "\",model=\"");
         out_escaped(out, model->name);
         out_text(out, "\"");
@@ -62,8 +65,9 @@ static bool set_model(struct labels *labels, const struct merged_model *model) {
 static bool set_type(struct labels *labels, const struct merged_type *type) {
     struct out *out = &labels->out;
     if (labels->type != type) {
-        if (!set_model(labels, type->model) || !out_reserve(out, 2 * (size_t)type->type_length + 64))
+        if (!set_model(labels, type->model) || !out_reserve(out, 2 * (size_t)type->type_length + 64)) {
             return false;
+        }
         out_text(out, ",op_type=\"");
         put_name(out, type->type, type->type_length, labels->bytes_max);
         out_text(out, "\"");
@@ -76,8 +80,9 @@ static bool set_type(struct labels *labels, const struct merged_type *type) {
 
 static bool set_series(struct labels *labels, const struct merged_series *series) {
     struct out *out = &labels->out;
-    if (!set_type(labels, series->type) || !out_reserve(out, 2 * (size_t)series->name_length + 64))
+    if (!set_type(labels, series->type) || !out_reserve(out, 2 * (size_t)series->name_length + 64)) {
         return false;
+    }
     out_text(out, ",op_name=\"");
     put_name(out, series->name, series->name_length, labels->bytes_max);
     out_text(out, "\"");
@@ -87,8 +92,9 @@ static bool set_series(struct labels *labels, const struct merged_series *series
 /* What the publisher passes follows the contract's own. */
 static bool set_extra(struct labels *labels, const struct merged_model *model) {
     size_t length = strlen(model->labels);
-    if (!out_reserve(&labels->out, length))
+    if (!out_reserve(&labels->out, length)) {
         return false;
+    }
     out_put(&labels->out, model->labels, length);
     return true;
 }
@@ -100,8 +106,9 @@ struct family {
 };
 
 static bool put_header(struct out *out, const struct family *family) {
-    if (!out_reserve(out, 2 * strlen(family->name) + strlen(family->help) + 64))
+    if (!out_reserve(out, 2 * strlen(family->name) + strlen(family->help) + 64)) {
         return false;
+    }
     out_text(out, "# HELP ");
     out_text(out, family->name);
     out_text(out, " ");
@@ -117,8 +124,9 @@ static bool put_header(struct out *out, const struct family *family) {
 /* Begins a sample's line, up to its value, for which there is room. */
 static bool put_sample(struct out *out, const char *name, const struct labels *labels) {
     size_t length = strlen(name);
-    if (!out_reserve(out, length + labels->out.length + OUT_NUMBER_BYTES + 8))
+    if (!out_reserve(out, length + labels->out.length + OUT_NUMBER_BYTES + 8)) {
         return false;
+    }
     out_put(out, name, length);
     out_put(out, "{", 1);
     out_put(out, labels->out.bytes, labels->out.length);
@@ -138,8 +146,9 @@ static void put_bucket(struct out *out, size_t begin, size_t begin_length, const
 static bool put_histogram(struct out *out, const char *name, const struct labels *labels, const uint64_t *cells, uint64_t sum_ns,
                           uint32_t shown) {
     size_t name_length = strlen(name), line_bytes = name_length + labels->out.length + OUT_NUMBER_BYTES + 32;
-    if (!out_reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 4) * line_bytes))
+    if (!out_reserve(out, (OPSTREAM_CLASSIC_BOUNDS + 4) * line_bytes)) {
         return false;
+    }
     /* The beginning stands behind the room that the lines can take at most. */
     struct out begin = {out->bytes, out->length + (OPSTREAM_CLASSIC_BOUNDS + 3) * line_bytes, out->capacity};
     size_t begin_at = begin.length;
@@ -152,13 +161,16 @@ static bool put_histogram(struct out *out, const char *name, const struct labels
     uint64_t count = 0;
     uint32_t cell = 0;
     for (uint32_t i = 0; i < OPSTREAM_CLASSIC_BOUNDS; i++) {
-        for (uint32_t end = opstream_classic_cell(i); cell <= end; cell++)
+        for (uint32_t end = opstream_classic_cell(i); cell <= end; cell++) {
             count += cells[cell];
-        if (shown >> i & 1)
+        }
+        if (shown >> i & 1) {
             put_bucket(out, begin_at, begin_length, bound_texts[i], count);
+        }
     }
-    for (; cell < OPSTREAM_CELLS; cell++)
+    for (; cell < OPSTREAM_CELLS; cell++) {
         count += cells[cell];
+    }
     put_bucket(out, begin_at, begin_length, "+Inf", count);
 
     out_put(out, name, name_length);
@@ -182,18 +194,21 @@ static bool put_histogram(struct out *out, const char *name, const struct labels
 static bool put_types(struct out *out, struct labels *labels, const opstream_exposition *exposition, uint32_t shown) {
     static const struct family family = {"ascend_op_duration_seconds", "histogram",
                                          "Execution time of every operator run, by operator type."};
-    if (exposition->series_count && !put_header(out, &family))
+    if (exposition->series_count && !put_header(out, &family)) {
         return false;
+    }
     for (size_t i = 0; i < exposition->series_count;) {
         const struct merged_type *type = exposition->series[i]->type;
         uint64_t cells[OPSTREAM_CELLS] = {0}, sum_ns = 0;
         for (; i < exposition->series_count && exposition->series[i]->type == type; i++) {
             sum_ns += exposition->series[i]->sum_ns;
-            for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++)
+            for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++) {
                 cells[cell] += exposition->series[i]->cells[cell];
+            }
         }
-        if (!set_type(labels, type) || !set_extra(labels, type->model) || !put_histogram(out, family.name, labels, cells, sum_ns, shown))
+        if (!set_type(labels, type) || !set_extra(labels, type->model) || !put_histogram(out, family.name, labels, cells, sum_ns, shown)) {
             return false;
+        }
     }
     return true;
 }
@@ -222,12 +237,14 @@ static const struct {
 static bool put_operators(struct out *out, struct labels *labels, const opstream_exposition *exposition) {
     for (size_t f = 0; f < sizeof(operator_families) / sizeof(operator_families[0]); f++) {
         const struct family *family = &operator_families[f].family;
-        if (exposition->series_count && !put_header(out, family))
+        if (exposition->series_count && !put_header(out, family)) {
             return false;
+        }
         for (size_t i = 0; i < exposition->series_count; i++) {
             const struct merged_series *series = exposition->series[i];
-            if (!set_series(labels, series) || !set_extra(labels, series->type->model) || !put_sample(out, family->name, labels))
+            if (!set_series(labels, series) || !set_extra(labels, series->type->model) || !put_sample(out, family->name, labels)) {
                 return false;
+            }
             operator_families[f].put_value(out, series);
             out_put(out, "\n", 1);
         }
@@ -237,13 +254,15 @@ static bool put_operators(struct out *out, struct labels *labels, const opstream
 
 static bool put_operator_histograms(struct out *out, struct labels *labels, const opstream_exposition *exposition, uint32_t shown) {
     static const struct family family = {"ascend_op_name_duration_seconds", "histogram", "Execution time of every run of one operator."};
-    if (exposition->series_count && !put_header(out, &family))
+    if (exposition->series_count && !put_header(out, &family)) {
         return false;
+    }
     for (size_t i = 0; i < exposition->series_count; i++) {
         const struct merged_series *series = exposition->series[i];
         if (!set_series(labels, series) || !set_extra(labels, series->type->model) ||
-            !put_histogram(out, family.name, labels, series->cells, series->sum_ns, shown))
+            !put_histogram(out, family.name, labels, series->cells, series->sum_ns, shown)) {
             return false;
+        }
     }
     return true;
 }
@@ -314,18 +333,22 @@ static bool put_models(struct out *out, struct labels *labels, const opstream_ex
         bool any = false;
         for (size_t i = 0; i < exposition->models_count; i++) {
             const struct merged_model *model = exposition->models[i];
-            if (!model_families[f].shown(model))
-                continue;
-            if ((!any && !put_header(out, family)) || !set_model(labels, model) || !set_extra(labels, model))
-                return false;
-            any = true;
-            if (!model_families[f].put_value) {
-                if (!put_histogram(out, family->name, labels, model->executions, model->executions_sum_ns, shown))
-                    return false;
+            if (!model_families[f].shown(model)) {
                 continue;
             }
-            if (!put_sample(out, family->name, labels))
+            if ((!any && !put_header(out, family)) || !set_model(labels, model) || !set_extra(labels, model)) {
                 return false;
+            }
+            any = true;
+            if (!model_families[f].put_value) {
+                if (!put_histogram(out, family->name, labels, model->executions, model->executions_sum_ns, shown)) {
+                    return false;
+                }
+                continue;
+            }
+            if (!put_sample(out, family->name, labels)) {
+                return false;
+            }
             model_families[f].put_value(out, model);
             out_put(out, "\n", 1);
         }
@@ -343,8 +366,9 @@ static size_t expected_bytes(const opstream_exposition *exposition, const struct
         const struct merged_model *model = series->type->model;
         size_t labels = strlen(model->app) + strlen(model->labels) + strlen(model->name) + series->type->type_length;
         bytes += lines * (labels + series->name_length + LINE_BYTES);
-        if (series->type != type)
+        if (series->type != type) {
             bytes += histogram * (labels + LINE_BYTES);
+        }
         type = series->type;
     }
     return bytes;
@@ -353,8 +377,9 @@ static size_t expected_bytes(const opstream_exposition *exposition, const struct
 int opstream_exposition_text(opstream_exposition *exposition, const struct opstream_exposition_options *options, const char **ret_bytes,
                              size_t *ret_length) {
     int status = merge_sort(exposition);
-    if (status)
+    if (status) {
         return status;
+    }
     struct out out = {exposition->text, 0, exposition->text_capacity};
     struct labels labels = {.bytes_max = options->label_bytes_max};
     bool done = out_reserve(&out, expected_bytes(exposition, options)) && put_types(&out, &labels, exposition, options->operator_bounds) &&
@@ -364,8 +389,9 @@ int opstream_exposition_text(opstream_exposition *exposition, const struct opstr
     free(labels.out.bytes);
     exposition->text = out.bytes;
     exposition->text_capacity = out.capacity;
-    if (!done)
+    if (!done) {
         return OPSTREAM_E_MEMORY;
+    }
     *ret_bytes = out.bytes;
     *ret_length = out.length;
     return 0;

@@ -1,6 +1,6 @@
 #include "timeunit.h"
 
-#define TICK_NS UINT64_C(1000)                /* a tick, if it is a microsecond */
+#define TICK_NS UINT64_C(1000) /* a tick, if it is a microsecond */
 #define GRACE_NS UINT64_C(50000000)
 #define ARRIVAL_MARGIN_NS UINT64_C(10000000000)
 #define WINDOW_LENGTH_NS UINT64_C(300000000)

@@ -28,7 +28,7 @@ struct vendor {
  * path (dl_iterate_phdr). One that isn't is searched in `library_path` (folders, ':' between; NULL = none), then by soname as the dynamic
  * linker finds it (LD_LIBRARY_PATH), then in the toolkit's usual folders; libmsprofiler.so first of all beside libascendcl.so. */
 struct vendor_library {
-    void *ascendcl;                    /* dlopen handles, never closed */
+    void *ascendcl; /* dlopen handles, never closed */
     void *msprofiler;
 };
 

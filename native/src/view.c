@@ -17,15 +17,15 @@ struct extent {
 };
 
 struct opstream_view {
-    int fd;                            /* a copy, to ask what is allocated */
+    int fd; /* a copy, to ask what is allocated */
     const char *base;
     uint64_t bytes;
     struct segment_table tables[SEGMENT_TABLES];
     struct opstream_view_info info;
     struct extent extents[SEGMENT_TABLES];
     uint32_t models_seen, series_seen;
-    uint64_t strings_seen;             /* bytes */
-    char *strings;                     /* copy of STRINGS as far as seen */
+    uint64_t strings_seen; /* bytes */
+    char *strings;         /* copy of STRINGS as far as seen */
     struct view_identity *identities;
     char names[MODELS_CAPACITY][sizeof(((struct segment_model *)0)->name)];
     uint32_t devices[MODELS_CAPACITY];
@@ -44,17 +44,20 @@ static uint32_t load_u32(const uint32_t *from) {
 
 /* Each word once: what has been checked can't have changed when it is used. */
 static void copy_words(void *to, const void *from, size_t bytes) {
-    for (size_t i = 0; i < bytes / sizeof(word); i++)
+    for (size_t i = 0; i < bytes / sizeof(word); i++) {
         ((word *)to)[i] = load_word((const word *)from + i);
+    }
 }
 
 /* Whether [offset, offset + bytes) lies in allocated pages: only these are read, as reading a hole fills it at the reader's cost. */
 static bool allocated(const opstream_view *view, struct extent *extent, uint64_t offset, uint64_t bytes) {
-    if (offset >= extent->begin && offset + bytes <= extent->end)
+    if (offset >= extent->begin && offset + bytes <= extent->end) {
         return true;
+    }
     uint64_t end = memfd_allocated_end(view->fd, offset);
-    if (end > offset)
+    if (end > offset) {
         *extent = (struct extent){offset, end};
+    }
     return offset + bytes <= end;
 }
 
@@ -77,34 +80,42 @@ static int check_directory(const struct segment_header *header, uint64_t bytes) 
                                                   (uint64_t)SERIES_CAPACITY_MAX * STRINGS_BYTES_PER_SERIES};
     for (uint32_t i = 0; i < SEGMENT_TABLES; i++) {
         const struct segment_table *table = &header->directory[i];
-        if (table->kind != i + 1 || table->row_bytes != rows[i] || !table->capacity || table->capacity > most[i])
+        if (table->kind != i + 1 || table->row_bytes != rows[i] || !table->capacity || table->capacity > most[i]) {
             return OPSTREAM_E_LAYOUT;
+        }
         if (table->offset % 4096 || table->offset < sizeof(struct segment) || table->offset > bytes ||
-            table->capacity * table->row_bytes > bytes - table->offset)
+            table->capacity * table->row_bytes > bytes - table->offset) {
             return OPSTREAM_E_LAYOUT;
+        }
     }
     if (header->directory[TABLE_MODELS - 1].capacity != header->directory[TABLE_OTHERS - 1].capacity ||
-        header->directory[TABLE_STRINGS - 1].capacity % 8)
+        header->directory[TABLE_STRINGS - 1].capacity % 8) {
         return OPSTREAM_E_LAYOUT;
+    }
     return 0;
 }
 
 static int check_header(const struct segment_header *header, uint64_t bytes) {
     const struct segment_identity *identity = &header->identity;
-    if (header->magic != SEGMENT_MAGIC)
+    if (header->magic != SEGMENT_MAGIC) {
         return OPSTREAM_E_MAGIC;
-    if (header->version != SEGMENT_VERSION)
+    }
+    if (header->version != SEGMENT_VERSION) {
         return OPSTREAM_E_VERSION;
-    if (header->segment_bytes != bytes)
+    }
+    if (header->segment_bytes != bytes) {
         return OPSTREAM_E_SIZE;
+    }
     if (header->header_bytes != sizeof(struct segment) || header->cells != OPSTREAM_CELLS || header->tables != SEGMENT_TABLES ||
-        memcmp(header->bounds_ns, histogram_bounds_ns, sizeof(header->bounds_ns)))
+        memcmp(header->bounds_ns, histogram_bounds_ns, sizeof(header->bounds_ns))) {
         return OPSTREAM_E_LAYOUT;
+    }
     if ((identity->kind != OPSTREAM_KIND_AGENT && identity->kind != OPSTREAM_KIND_HOSTED) ||
         !text_ends(identity->app, sizeof(identity->app)) || !text_ends(identity->labels, sizeof(identity->labels)) ||
         !text_ends(identity->hosted_name, sizeof(identity->hosted_name)) ||
-        !text_ends(identity->config_digest, sizeof(((struct opstream_view_info *)0)->config_digest)))
+        !text_ends(identity->config_digest, sizeof(((struct opstream_view_info *)0)->config_digest))) {
         return OPSTREAM_E_LAYOUT;
+    }
     return check_directory(header, bytes);
 }
 
@@ -124,14 +135,17 @@ static void fill_info(const struct segment_header *header, struct opstream_view_
 static int open_tables(opstream_view *view) {
     struct extent head = {0, 0};
     struct segment_header header;
-    if (view->bytes < sizeof(struct segment))
+    if (view->bytes < sizeof(struct segment)) {
         return OPSTREAM_E_SIZE;
-    if (!allocated(view, &head, 0, sizeof(struct segment)))
+    }
+    if (!allocated(view, &head, 0, sizeof(struct segment))) {
         return OPSTREAM_E_MAGIC; /* a hole reads as zeros */
+    }
     copy_words(&header, view->base, sizeof(header));
     int status = check_header(&header, view->bytes);
-    if (status)
+    if (status) {
         return status;
+    }
     memcpy(view->tables, header.directory, sizeof(view->tables));
     fill_info(&header, &view->info);
     /* Untouched memory costs nothing. */
@@ -143,11 +157,13 @@ static int open_tables(opstream_view *view) {
 int opstream_view_open(int fd, uint64_t max_bytes, opstream_view **ret_view) {
     uint64_t bytes;
     int status = memfd_check(fd, max_bytes, &bytes);
-    if (status)
+    if (status) {
         return status;
+    }
     opstream_view *view = calloc(1, sizeof(*view));
-    if (!view)
+    if (!view) {
         return OPSTREAM_E_MEMORY;
+    }
     view->bytes = bytes;
     view->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     void *base = view->fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ, MAP_SHARED, view->fd, 0);
@@ -162,12 +178,15 @@ int opstream_view_open(int fd, uint64_t max_bytes, opstream_view **ret_view) {
 }
 
 void opstream_view_free(opstream_view *view) {
-    if (!view)
+    if (!view) {
         return;
-    if (view->base)
+    }
+    if (view->base) {
         munmap((void *)view->base, view->bytes);
-    if (view->fd >= 0)
+    }
+    if (view->fd >= 0) {
         close(view->fd);
+    }
     free(view->strings);
     free(view->identities);
     free(view);
@@ -186,8 +205,9 @@ static const struct segment *head_of(const opstream_view *view) {
 
 static int used_rows(const opstream_view *view, enum segment_table_kind kind, uint64_t *ret_rows) {
     uint64_t rows = atomic_load_explicit((cell_u64 *)&head_of(view)->used[kind - 1].rows, memory_order_acquire);
-    if (rows > view->tables[kind - 1].capacity)
+    if (rows > view->tables[kind - 1].capacity) {
         return OPSTREAM_E_LAYOUT;
+    }
     *ret_rows = rows;
     return 0;
 }
@@ -196,24 +216,29 @@ static int see_models(opstream_view *view, uint64_t rows) {
     for (; view->models_seen < rows; view->models_seen++) {
         uint32_t row = view->models_seen;
         const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
-        if (!model)
+        if (!model) {
             return OPSTREAM_E_LAYOUT;
+        }
         copy_words(view->names[row], model->name, sizeof(view->names[row]));
-        if (!text_ends(view->names[row], sizeof(view->names[row])))
+        if (!text_ends(view->names[row], sizeof(view->names[row]))) {
             return OPSTREAM_E_LAYOUT;
+        }
         view->devices[row] = load_u32(&model->device);
     }
     return 0;
 }
 
 static int see_strings(opstream_view *view, uint64_t bytes) {
-    if (bytes % 8)
+    if (bytes % 8) {
         return OPSTREAM_E_LAYOUT;
-    if (bytes <= view->strings_seen)
+    }
+    if (bytes <= view->strings_seen) {
         return 0;
+    }
     const char *strings = row_at(view, TABLE_STRINGS, view->strings_seen, bytes - view->strings_seen);
-    if (!strings)
+    if (!strings) {
         return OPSTREAM_E_LAYOUT;
+    }
     copy_words(view->strings + view->strings_seen, strings, bytes - view->strings_seen);
     view->strings_seen = bytes;
     return 0;
@@ -222,11 +247,13 @@ static int see_strings(opstream_view *view, uint64_t bytes) {
 static int string_at(const opstream_view *view, uint32_t place, const char **ret_text, uint32_t *ret_length) {
     uint64_t offset = (uint64_t)place * 8;
     uint32_t length;
-    if (offset + 8 > view->strings_seen)
+    if (offset + 8 > view->strings_seen) {
         return OPSTREAM_E_LAYOUT;
+    }
     memcpy(&length, view->strings + offset, sizeof(length));
-    if (length > STRING_BYTES_MAX || offset + sizeof(length) + length >= view->strings_seen)
+    if (length > STRING_BYTES_MAX || offset + sizeof(length) + length >= view->strings_seen) {
         return OPSTREAM_E_LAYOUT;
+    }
     *ret_text = view->strings + offset + sizeof(length);
     *ret_length = length;
     return 0;
@@ -237,17 +264,21 @@ static int see_series(opstream_view *view, uint64_t rows) {
     for (; view->series_seen < rows; view->series_seen++) {
         struct view_identity *identity = &view->identities[view->series_seen];
         const struct segment_series *series = row_at(view, TABLE_SERIES, view->series_seen, sizeof(*series));
-        if (!series)
+        if (!series) {
             return OPSTREAM_E_LAYOUT;
+        }
         uint32_t name = load_u32(&series->name);
         identity->model_row = load_u32(&series->model_row);
-        if (identity->model_row >= view->models_seen)
+        if (identity->model_row >= view->models_seen) {
             return OPSTREAM_E_LAYOUT;
+        }
         int status = string_at(view, load_u32(&series->type), &identity->type, &identity->type_length);
-        if (!status && name != NAME_OTHER)
+        if (!status && name != NAME_OTHER) {
             status = string_at(view, name, &identity->name, &identity->name_length);
-        if (status)
+        }
+        if (status) {
             return status;
+        }
         if (name == NAME_OTHER) {
             identity->name = other;
             identity->name_length = sizeof(other) - 1;
@@ -260,8 +291,9 @@ int view_rows(opstream_view *view, uint32_t *ret_models, uint32_t *ret_series) {
     uint64_t models, series, strings;
     /* What a row of SERIES refers to was published before it. */
     if (used_rows(view, TABLE_SERIES, &series) || used_rows(view, TABLE_MODELS, &models) || used_rows(view, TABLE_STRINGS, &strings) ||
-        see_models(view, models) || see_strings(view, strings) || see_series(view, series))
+        see_models(view, models) || see_strings(view, strings) || see_series(view, series)) {
         return OPSTREAM_E_LAYOUT;
+    }
     *ret_models = view->models_seen;
     *ret_series = view->series_seen;
     return 0;
@@ -274,8 +306,9 @@ const struct view_identity *view_identity(const opstream_view *view, uint32_t ro
 void view_model(opstream_view *view, uint32_t row, struct view_model *ret_model) {
     const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
     *ret_model = (struct view_model){.name = view->names[row], .device = view->devices[row]};
-    if (!model)
+    if (!model) {
         return;
+    }
     ret_model->subscribed = load_word(&model->subscribed);
     ret_model->subscriptions = load_word(&model->subscriptions);
     ret_model->last_execution_wall_ns = load_word(&model->last_execution_wall_ns);
@@ -291,15 +324,17 @@ void view_model(opstream_view *view, uint32_t row, struct view_model *ret_model)
 /* Both windows count while they are the present or the previous one. A reader's clock may be a little behind the writer's. */
 static uint64_t longest_of(uint64_t window, uint64_t even_ns, uint64_t odd_ns, uint64_t now_ns) {
     uint64_t now = now_ns / WINDOW_NS, present = window & 1 ? odd_ns : even_ns, previous = window & 1 ? even_ns : odd_ns;
-    if (window >= now)
+    if (window >= now) {
         return present > previous ? present : previous;
+    }
     return window + 1 == now ? present : 0;
 }
 
 static void read_series(const struct segment_series *series, uint64_t now_ns, struct view_series *ret_series) {
     ret_series->created_wall_ns = series ? load_word(&series->duration.created_wall_ns) : 0;
-    if (!ret_series->created_wall_ns)
+    if (!ret_series->created_wall_ns) {
         return;
+    }
     ret_series->sum_ns = load_word(&series->duration.sum_ns);
     ret_series->longest_ns =
         longest_of(load_word(&series->window), load_word(&series->longest_ns[0]), load_word(&series->longest_ns[1]), now_ns);
@@ -319,8 +354,9 @@ void view_other(opstream_view *view, uint32_t row, uint64_t now_ns, struct view_
 static int count_models(opstream_view *view, struct opstream_counters *counters) {
     uint64_t rows;
     int status = used_rows(view, TABLE_MODELS, &rows);
-    if (status)
+    if (status) {
         return status;
+    }
     counters->models_subscribed = counters->models_paused = counters->models_failed = 0;
     for (uint64_t row = 1; row < rows; row++) {
         const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
@@ -336,8 +372,9 @@ int opstream_view_counters(opstream_view *view, int departed, uint64_t now_ns, s
     const struct segment_counters *from = &head_of(view)->counters;
     struct opstream_counters *counters = &view->counters;
     int status = count_models(view, counters);
-    if (status)
+    if (status) {
         return status;
+    }
     budget_read(from, departed != 0, counters);
     counters->reader_cpu_ns = load_word(&from->reader_cpu_ns);
     counters->pipe_capacity_bytes = load_word(&from->pipe_capacity_bytes);
@@ -356,9 +393,10 @@ int opstream_view_subscribe_errors(const opstream_view *view, struct opstream_su
     for (uint32_t i = 0; i < OPSTREAM_SUBSCRIBE_ERRORS_MAX; i++) {
         const struct segment_error *error = &head_of(view)->errors[i];
         uint64_t code = load_word(&error->acl_error);
-        if (code)
+        if (code) {
             ret_errors[count++] =
                 (struct opstream_subscribe_error){.acl_error = (int32_t)(uint32_t)code, .count = load_word(&error->count)};
+        }
     }
     *ret_count = count;
     return 0;

@@ -6,8 +6,8 @@
 #include "layout.h"
 
 struct view_model {
-    const char *name;                  /* in the view's own memory, valid while the view lives */
-    uint32_t device;                   /* DEVICE_OTHER: row 0 */
+    const char *name; /* in the view's own memory, valid while the view lives */
+    uint32_t device;  /* DEVICE_OTHER: row 0 */
     uint64_t subscribed, subscriptions;
     uint64_t last_execution_wall_ns, busy_ns, gap_ns, late_intervals, busy_created_wall_ns;
     uint64_t executions_created_wall_ns, executions_sum_ns;

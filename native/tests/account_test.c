@@ -3,7 +3,7 @@
 #include "check.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-#define EPOCH_NS (86400 * SECOND_NS)   /* the device's clock is ahead by this */
+#define EPOCH_NS (86400 * SECOND_NS) /* the device's clock is ahead by this */
 #define SUBSCRIBED_NS (1000 * SECOND_NS)
 
 static struct segment_writer writer;
@@ -31,8 +31,14 @@ static void set_time(uint64_t to_ns) {
 
 /* A run that has been read, as the intake hands it over. */
 static void arrive(uint32_t model_id, const char *type, const char *name, uint64_t start, uint64_t end) {
-    struct operator_run run = {.model_id = model_id, .start = start, .end = end, .type = type, .name = name, .type_length = strlen(type),
-                               .name_length = strlen(name), .is_execution = strcmp(name, "keypoint_op") == 0};
+    struct operator_run run = {.model_id = model_id,
+                               .start = start,
+                               .end = end,
+                               .type = type,
+                               .name = name,
+                               .type_length = strlen(type),
+                               .name_length = strlen(name),
+                               .is_execution = strcmp(name, "keypoint_op") == 0};
     cell_add(&writer.base->counters.live.records_read, 1);
     account_run(account, &device, &run);
 }

@@ -14,11 +14,10 @@
 #define APP_CONV2_NS 3500u
 #define APP_RELU_NS 700u
 
-static const char app_workload[] =
-    "opstream-workload 1\n"
-    "op\t0\t2000\tConv2D\tconv1\n"
-    "op\t2100\t3500\tConv2D\tconv2\n"
-    "op\t5700\t700\tRelu\trelu\n";
+static const char app_workload[] = "opstream-workload 1\n"
+                                   "op\t0\t2000\tConv2D\tconv1\n"
+                                   "op\t2100\t3500\tConv2D\tconv2\n"
+                                   "op\t5700\t700\tRelu\trelu\n";
 
 static struct app {
     int (*init)(const char *config);

@@ -18,16 +18,19 @@ struct oracle {
 };
 
 static void oracle_end(struct oracle *oracle, uint64_t end) {
-    if (end > oracle->newest_end)
+    if (end > oracle->newest_end) {
         oracle->newest_end = end;
-    if (oracle->newest_end > 1000)
+    }
+    if (oracle->newest_end > 1000) {
         oracle->horizon = oracle->newest_end - 1000;
+    }
 }
 
 static void oracle_operator(struct oracle *oracle, uint64_t start, uint64_t end) {
     oracle->late += start < oracle->horizon;
-    for (uint64_t t = start < oracle->horizon ? oracle->horizon : start; t < end; t++)
+    for (uint64_t t = start < oracle->horizon ? oracle->horizon : start; t < end; t++) {
         oracle->ran[t] = 1;
+    }
     oracle_end(oracle, end);
 }
 
@@ -65,8 +68,9 @@ static void check_random_world(uint64_t number) {
             oracle_execution(&oracle, start, end);
             busy_execution(busy, start * MS, end * MS);
         }
-        if (!random_below(16))
+        if (!random_below(16)) {
             check_totals(&model, &oracle, oracle.horizon);
+        }
     }
     busy_settle(busy);
     check_totals(&model, &oracle, WORLD_MS);
@@ -79,8 +83,9 @@ static void check_many_intervals(void) {
     struct busy *busy;
     const uint64_t count = 3 * BUSY_INTERVALS_MAX + 5, step = 10000, length = 4000;
     CHECK_EQ_INT(busy_new(&model, &busy), 0);
-    for (uint64_t i = 1; i <= count; i++)
+    for (uint64_t i = 1; i <= count; i++) {
         busy_operator(busy, i * step, i * step + length);
+    }
     CHECK(cell_get(&model.busy_ns) <= (count - BUSY_INTERVALS_MAX) * length);
     CHECK(cell_get(&model.busy_ns) >= (count - BUSY_INTERVALS_MAX - MS / step) * length); /* counted in batches */
     busy_operator(busy, step, step + length);
@@ -108,8 +113,9 @@ static void check_restart(void) {
 }
 
 int main(void) {
-    for (uint64_t number = 1; number <= 60; number++)
+    for (uint64_t number = 1; number <= 60; number++) {
         check_random_world(number);
+    }
     check_many_intervals();
     check_restart();
     return 0;

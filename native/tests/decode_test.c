@@ -3,7 +3,7 @@
 #include "rig.h"
 
 #define EXECUTIONS 700u
-#define RUNS_PER_EXECUTION 3u          /* two operators and the execution */
+#define RUNS_PER_EXECUTION 3u /* two operators and the execution */
 
 static struct rig rig;
 
@@ -214,9 +214,11 @@ static const struct kept_text *keep(const char *text) {
 /* What is right is given back as it is; what is nearly right isn't taken for it, whatever the text before was. */
 static void test_guesses(void) {
     struct stream stream = open_stream(workload, EXECUTIONS);
-    const struct kept_text *types[] = {keep("Conv2D"), keep("MatMul"), keep("na"), keep("Conv2D_1"), keep("Mat"), keep("MatMulMatMul"), keep("")};
-    const struct kept_text *names[] = {keep("layer/0"), keep("a/longer/name/of/an/operator-1.2"), keep("keypoint_op"), keep("layer/00"),
-                                       keep("a/longer/name/of/an/operator-1."), keep("layer/"), keep("")};
+    const struct kept_text *types[] = {keep("Conv2D"), keep("MatMul"),       keep("na"), keep("Conv2D_1"),
+                                       keep("Mat"),    keep("MatMulMatMul"), keep("")};
+    const struct kept_text *names[] = {keep("layer/0"),  keep("a/longer/name/of/an/operator-1.2"), keep("keypoint_op"),
+                                       keep("layer/00"), keep("a/longer/name/of/an/operator-1."),  keep("layer/"),
+                                       keep("")};
     const size_t type_count = sizeof types / sizeof *types, name_count = sizeof names / sizeof *names;
     struct operator_run run;
     for (size_t i = 0; i < stream.count; i++) {

@@ -6,7 +6,7 @@
 #define LONGEST_RUN (3 * RECORD + 7)
 
 static struct rig rig;
-static uint8_t *records;               /* good ones */
+static uint8_t *records; /* good ones */
 static size_t record_count;
 
 /* Bytes in which the vendor's checksum accepts nothing. */

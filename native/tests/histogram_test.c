@@ -26,26 +26,31 @@ static struct big big_times(struct big big, uint64_t factor) {
 
 static struct big big_power(uint64_t base, int exponent) {
     struct big power = {{1}};
-    while (exponent-- > 0)
+    while (exponent-- > 0) {
         power = big_times(power, base);
+    }
     return power;
 }
 
 static int big_compare(struct big a, struct big b) {
-    for (int i = 11; i >= 0; i--)
-        if (a.words[i] != b.words[i])
+    for (int i = 11; i >= 0; i--) {
+        if (a.words[i] != b.words[i]) {
             return a.words[i] < b.words[i] ? -1 : 1;
+        }
+    }
     return 0;
 }
 
 /* ns compared with 2^(k/8) s, that is ns^8 with 2^k · 10^72; the power of two goes where it multiplies. */
 static int compare_native(uint64_t ns, int k) {
     struct big left = big_power(ns, 8), right = big_power(10, 72);
-    for (int i = 0; i < k; i++)
+    for (int i = 0; i < k; i++) {
         right = big_times(right, 2);
+    }
     /* Once the left side is the larger one it stays so. */
-    for (int i = 0; i > k && big_compare(left, right) <= 0; i--)
+    for (int i = 0; i > k && big_compare(left, right) <= 0; i--) {
         left = big_times(left, 2);
+    }
     return big_compare(left, right);
 }
 
@@ -94,23 +99,28 @@ static void check_table(void) {
 
 static uint32_t cell_by_scanning(uint64_t duration_ns) {
     uint32_t cell = 0;
-    while (histogram_bounds_ns[cell] < duration_ns)
+    while (histogram_bounds_ns[cell] < duration_ns) {
         cell++;
+    }
     return cell;
 }
 
 static void check_cells(void) {
-    for (uint64_t ns = 0; ns < 100000; ns++)
+    for (uint64_t ns = 0; ns < 100000; ns++) {
         CHECK_EQ_U64(opstream_cell_of(ns), cell_by_scanning(ns));
-    for (uint32_t cell = 0; cell < OPSTREAM_CELLS - 1; cell++)
-        for (uint64_t ns = histogram_bounds_ns[cell] - 1; ns <= histogram_bounds_ns[cell] + 1; ns++)
+    }
+    for (uint32_t cell = 0; cell < OPSTREAM_CELLS - 1; cell++) {
+        for (uint64_t ns = histogram_bounds_ns[cell] - 1; ns <= histogram_bounds_ns[cell] + 1; ns++) {
             CHECK_EQ_U64(opstream_cell_of(ns), cell_by_scanning(ns));
-    for (uint32_t bit = 0; bit < 64; bit++)
+        }
+    }
+    for (uint32_t bit = 0; bit < 64; bit++) {
         for (uint64_t eighth = 0; eighth < 8; eighth++) {
             uint64_t ns = (UINT64_C(1) << bit) + (bit >= 3 ? eighth << (bit - 3) : 0);
             CHECK_EQ_U64(opstream_cell_of(ns), cell_by_scanning(ns));
             CHECK_EQ_U64(opstream_cell_of(ns - 1), cell_by_scanning(ns - 1));
         }
+    }
     CHECK_EQ_U64(opstream_cell_of(UINT64_MAX), OPSTREAM_CELLS - 1);
 }
 

@@ -7,7 +7,7 @@
 
 #define CAPACITY_BYTES (64u << 10)
 
-static struct vendor vendor;           /* nothing is asked */
+static struct vendor vendor; /* nothing is asked */
 static struct segment_counters counters;
 static struct inlet *inlet;
 static int write_end;

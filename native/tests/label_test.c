@@ -7,10 +7,12 @@ static void check_characters(void) {
     /* Alone, cut short, longer than need be, a surrogate, beyond the last one. */
     static const char *const none[] = {
         "\x80", "\xc3", "\xc3(", "\xc1\xbf", "\xe2\x82", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xff"};
-    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
         CHECK_EQ_U64(label_character(whole[i], strlen(whole[i])), strlen(whole[i]));
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+    }
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
         CHECK_EQ_U64(label_character(none[i], strlen(none[i])), 0);
+    }
     CHECK_EQ_U64(label_character("", 1), 0);
 }
 

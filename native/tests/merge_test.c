@@ -42,8 +42,9 @@ static const struct merged_series *find(opstream_exposition *exposition, const c
     CHECK_EQ_INT(merge_sort(exposition), 0);
     for (size_t i = 0; i < exposition->series_count; i++) {
         const struct merged_series *series = exposition->series[i];
-        if (!strcmp(series->type->model->app, app) && !strcmp(series->type->type, type) && !strcmp(series->name, name))
+        if (!strcmp(series->type->model->app, app) && !strcmp(series->type->type, type) && !strcmp(series->name, name)) {
             return series;
+        }
     }
     return NULL;
 }

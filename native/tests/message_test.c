@@ -71,11 +71,11 @@ static void check_refusals(void) {
     CHECK_EQ_INT(parse_status(bytes, 0), OPSTREAM_E_SIZE);
     CHECK_EQ_INT(parse_status(bytes, sizeof(bytes) - 1), OPSTREAM_E_SIZE);
     CHECK_EQ_INT(status_with(0, 'o'), OPSTREAM_E_MAGIC);
-    CHECK_EQ_INT(status_with(136, 'd'), OPSTREAM_E_LAYOUT);  /* no end */
-    CHECK_EQ_INT(status_with(60, 'x'), OPSTREAM_E_LAYOUT);   /* something behind the end */
-    CHECK_EQ_INT(status_with(41, 'x'), OPSTREAM_E_LAYOUT);   /* no character */
-    CHECK_EQ_INT(status_with(255, 1), OPSTREAM_E_LAYOUT);    /* padding */
-    CHECK_EQ_INT(status_with(6, 99), 0);                     /* an unknown type is for the caller to ignore */
+    CHECK_EQ_INT(status_with(136, 'd'), OPSTREAM_E_LAYOUT); /* no end */
+    CHECK_EQ_INT(status_with(60, 'x'), OPSTREAM_E_LAYOUT);  /* something behind the end */
+    CHECK_EQ_INT(status_with(41, 'x'), OPSTREAM_E_LAYOUT);  /* no character */
+    CHECK_EQ_INT(status_with(255, 1), OPSTREAM_E_LAYOUT);   /* padding */
+    CHECK_EQ_INT(status_with(6, 99), 0);                    /* an unknown type is for the caller to ignore */
     memset(message.text, 'x', sizeof(message.text));
     CHECK_EQ_INT(opstream_message_encode(&message, bytes), OPSTREAM_E_INVALID);
 }

@@ -5,7 +5,7 @@
 #include "publishing.h"
 #include "rig.h"
 
-#define UNDER_WAY 30000u               /* more than the pipe and the reader hold together, but soon read */
+#define UNDER_WAY 30000u /* more than the pipe and the reader hold together, but soon read */
 
 static opstream_view *view;
 static uint32_t model;

@@ -7,7 +7,10 @@
 #include "tally.h"
 
 static const struct opstream_publisher_config plain = {
-    .kind = OPSTREAM_KIND_AGENT, .series_capacity = 256, .app = "test", .daemon_uid = UINT32_MAX,
+    .kind = OPSTREAM_KIND_AGENT,
+    .series_capacity = 256,
+    .app = "test",
+    .daemon_uid = UINT32_MAX,
 };
 
 static opstream_publisher *open_publisher(void) {

@@ -18,7 +18,7 @@ static struct rig rig;
 static struct segment_writer writer;
 static struct reader *reader;
 static uint32_t model_id, model_row;
-static int write_end;                  /* the vendor's, or the test's own */
+static int write_end; /* the vendor's, or the test's own */
 
 static const char workload[] = "op\t0\t1000\tConv2D\tlayer/0\nop\t1000\t2500\tConv2D\tlayer/1\nop\t3000\t70000\tMatMul\thead\n";
 static const char *const names[OPERATORS] = {"layer/0", "layer/1", "head"};

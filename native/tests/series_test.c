@@ -32,8 +32,9 @@ static uint64_t rows(void) {
 
 static uint64_t executions(const struct segment_series *series) {
     uint64_t sum = 0;
-    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++)
+    for (uint32_t cell = 0; cell < OPSTREAM_CELLS; cell++) {
         sum += cell_get(&series->duration.cells[cell]);
+    }
     return sum;
 }
 
@@ -64,17 +65,20 @@ static void check_lengths(void) {
     char name[64];
     begin(1024);
     memset(name, 'n', sizeof(name));
-    for (int round = 0; round < 2; round++)
-        for (size_t length = 1; length <= 60; length++)
+    for (int round = 0; round < 2; round++) {
+        for (size_t length = 1; length <= 60; length++) {
             for (char last = 'a'; last <= 'c'; last++) {
                 name[length - 1] = last;
                 name[length] = '\0';
                 CHECK(record(1, "T", name, 5));
                 name[length - 1] = name[length] = 'n';
             }
+        }
+    }
     CHECK_EQ_U64(rows(), 180);
-    for (uint32_t row = 0; row < 180; row++)
+    for (uint32_t row = 0; row < 180; row++) {
         CHECK_EQ_U64(executions(&writer.series[row]), 2);
+    }
     end();
 }
 

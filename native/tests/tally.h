@@ -43,7 +43,7 @@ static inline uint32_t tally_row(opstream_view *view, uint32_t device, const cha
 
 /* Each operator of a model has been counted so many times; returns how many operators it has. */
 static inline unsigned tally_operators(opstream_view *view, uint32_t model_row, uint64_t times,
-                                uint64_t (*duration_of)(const struct view_identity *)) {
+                                       uint64_t (*duration_of)(const struct view_identity *)) {
     uint32_t models, rows;
     unsigned operators = 0;
     CHECK_EQ_INT(view_rows(view, &models, &rows), 0);
@@ -89,8 +89,8 @@ static inline void tally_app_model(opstream_view *view, uint32_t device, const c
 static inline struct opstream_counters tally_counters(opstream_view *view, bool departed) {
     struct opstream_counters counters;
     CHECK_EQ_INT(opstream_view_counters(view, departed, clock_monotonic_ns(), &counters), 0);
-    CHECK_EQ_U64(counters.records_read, counters.records_recorded + counters.records_corrupt + counters.records_name
-                                            + counters.records_time + counters.records_interrupted);
+    CHECK_EQ_U64(counters.records_read, counters.records_recorded + counters.records_corrupt + counters.records_name +
+                                            counters.records_time + counters.records_interrupted);
     return counters;
 }
 

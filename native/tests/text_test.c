@@ -10,8 +10,8 @@
 
 #define NOW_NS (UINT64_C(100) * WINDOW_NS)
 #define WALL_NS UINT64_C(1700000000123456789)
-#define DEFAULT_OPERATOR_BOUNDS (((UINT32_C(1) << 19) - 1) << 3)  /* 1 µs to 1 s */
-#define DEFAULT_MODEL_BOUNDS (((UINT32_C(1) << 16) - 1) << 12)    /* 1 ms to 100 s */
+#define DEFAULT_OPERATOR_BOUNDS (((UINT32_C(1) << 19) - 1) << 3) /* 1 µs to 1 s */
+#define DEFAULT_MODEL_BOUNDS (((UINT32_C(1) << 16) - 1) << 12)   /* 1 ms to 100 s */
 
 static void record(struct series_table *table, uint32_t model_row, const char *type, const char *name, uint64_t duration_ns) {
     record_operator(table, model_row, type, name, duration_ns, WALL_NS, NOW_NS);
@@ -91,8 +91,9 @@ static void check_golden(const char *text, size_t length) {
     size_t line = 1;
     for (size_t i = 0; i < length; i++) {
         int golden = fgetc(file);
-        if (golden != (unsigned char)text[i])
+        if (golden != (unsigned char)text[i]) {
             CHECK_FAIL("line %zu of %s differs", line, path);
+        }
         line += golden == '\n';
     }
     CHECK_EQ_INT(fgetc(file), EOF);
@@ -101,8 +102,9 @@ static void check_golden(const char *text, size_t length) {
 
 static size_t lines_with(const char *text, const char *part) {
     size_t count = 0;
-    for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) {
         count++;
+    }
     return count;
 }
 

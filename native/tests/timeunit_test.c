@@ -5,10 +5,10 @@
 
 /* A stream as it was once and for all: executions of some operators, a pause, and records that come late by some time. */
 struct stream {
-    uint64_t tick_ns;                  /* the truth */
-    uint64_t epoch_ns;                 /* of the device's clock */
+    uint64_t tick_ns;  /* the truth */
+    uint64_t epoch_ns; /* of the device's clock */
     uint64_t operator_ns, operators, pause_ns, late_ns;
-    uint64_t idle_ns;                  /* from subscribing to the first execution */
+    uint64_t idle_ns; /* from subscribing to the first execution */
     uint64_t seed;
 };
 

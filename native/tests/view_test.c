@@ -149,7 +149,7 @@ static void check_lying_counters(void) {
     opstream_view *view = view_of(writer.fd);
     struct opstream_counters counters, before = {0};
     const uint64_t lies[][3] = {{5, 9, 1}, {UINT64_MAX, UINT64_MAX, UINT64_MAX}, {0, 0, 0}, {3, UINT64_MAX / 2, 7}};
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
         for (int departed = 0; departed < 2; departed++) {
             cell_set(&to->live.records_read, lies[i][0]);
             cell_set(&to->live.records_recorded, lies[i][1]);
@@ -163,6 +163,7 @@ static void check_lying_counters(void) {
             CHECK(counters.records_read >= counters.records_recorded);
             before = counters;
         }
+    }
     opstream_view_free(view);
     segment_free(&writer);
 }
@@ -203,36 +204,72 @@ static void check_descriptors(void) {
     CHECK_EQ_INT(open_status(sealed), OPSTREAM_E_MAGIC);
     CHECK_EQ_INT(memfd_seal(small), 0);
     CHECK_EQ_INT(open_status(small), OPSTREAM_E_SIZE);
-    if (huge >= 0)
+    if (huge >= 0) {
         CHECK_EQ_INT(open_status(huge), OPSTREAM_E_NOT_MEMFD);
+    }
     struct segment_writer writer = new_segment(64);
     opstream_view *view;
     CHECK_EQ_INT(opstream_view_open(writer.fd, writer.bytes - 1, &view), OPSTREAM_E_SIZE);
     segment_free(&writer);
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < 7; i++) {
         close((const int[]){ends[0], ends[1], null, unsealed, sealed, small, huge}[i]);
+    }
 }
 
-static void lie_magic(struct segment *segment) { segment->header.magic++; }
-static void lie_version(struct segment *segment) { segment->header.version++; }
-static void lie_size(struct segment *segment) { segment->header.segment_bytes++; }
-static void lie_header_bytes(struct segment *segment) { segment->header.header_bytes -= 64; }
-static void lie_cells(struct segment *segment) { segment->header.cells++; }
-static void lie_bound(struct segment *segment) { segment->header.bounds_ns[100]++; }
-static void lie_kind(struct segment *segment) { segment->header.identity.kind = 3; }
-static void lie_app(struct segment *segment) { memset(segment->header.identity.app, 'x', sizeof(segment->header.identity.app)); }
-static void lie_digest(struct segment *segment) { memset(segment->header.identity.config_digest, 'x', 34); }
-static void lie_table_kind(struct segment *segment) { segment->header.directory[1].kind = 1; }
-static void lie_table_outside(struct segment *segment) { segment->header.directory[3].offset = segment->header.segment_bytes + 4096; }
-static void lie_table_end(struct segment *segment) { segment->header.directory[3].capacity *= 2; }
-static void lie_table_wraps(struct segment *segment) { segment->header.directory[2].offset = UINT64_MAX - 4095; }
+static void lie_magic(struct segment *segment) {
+    segment->header.magic++;
+}
+static void lie_version(struct segment *segment) {
+    segment->header.version++;
+}
+static void lie_size(struct segment *segment) {
+    segment->header.segment_bytes++;
+}
+static void lie_header_bytes(struct segment *segment) {
+    segment->header.header_bytes -= 64;
+}
+static void lie_cells(struct segment *segment) {
+    segment->header.cells++;
+}
+static void lie_bound(struct segment *segment) {
+    segment->header.bounds_ns[100]++;
+}
+static void lie_kind(struct segment *segment) {
+    segment->header.identity.kind = 3;
+}
+static void lie_app(struct segment *segment) {
+    memset(segment->header.identity.app, 'x', sizeof(segment->header.identity.app));
+}
+static void lie_digest(struct segment *segment) {
+    memset(segment->header.identity.config_digest, 'x', 34);
+}
+static void lie_table_kind(struct segment *segment) {
+    segment->header.directory[1].kind = 1;
+}
+static void lie_table_outside(struct segment *segment) {
+    segment->header.directory[3].offset = segment->header.segment_bytes + 4096;
+}
+static void lie_table_end(struct segment *segment) {
+    segment->header.directory[3].capacity *= 2;
+}
+static void lie_table_wraps(struct segment *segment) {
+    segment->header.directory[2].offset = UINT64_MAX - 4095;
+}
 static void lie_table_capacity(struct segment *segment) {
     segment->header.directory[2].capacity = UINT64_MAX / sizeof(struct segment_series);
 }
-static void lie_table_crooked(struct segment *segment) { segment->header.directory[2].offset += 8; }
-static void lie_table_in_header(struct segment *segment) { segment->header.directory[2].offset = 4096; }
-static void lie_row_bytes(struct segment *segment) { segment->header.directory[0].row_bytes = 8; }
-static void lie_others(struct segment *segment) { segment->header.directory[1].capacity = 1; }
+static void lie_table_crooked(struct segment *segment) {
+    segment->header.directory[2].offset += 8;
+}
+static void lie_table_in_header(struct segment *segment) {
+    segment->header.directory[2].offset = 4096;
+}
+static void lie_row_bytes(struct segment *segment) {
+    segment->header.directory[0].row_bytes = 8;
+}
+static void lie_others(struct segment *segment) {
+    segment->header.directory[1].capacity = 1;
+}
 
 /* An honest segment, with a lie in it. */
 static int lying_memfd(void (*lie)(struct segment *)) {
@@ -285,21 +322,49 @@ static void check_lying_headers(void) {
     }
 }
 
-static struct segment_model *models_in(struct segment *segment) { return (void *)((char *)segment + segment->header.directory[0].offset); }
-static struct segment_series *series_in(struct segment *segment) { return (void *)((char *)segment + segment->header.directory[2].offset); }
-static char *strings_in(struct segment *segment) { return (char *)segment + segment->header.directory[3].offset; }
+static struct segment_model *models_in(struct segment *segment) {
+    return (void *)((char *)segment + segment->header.directory[0].offset);
+}
+static struct segment_series *series_in(struct segment *segment) {
+    return (void *)((char *)segment + segment->header.directory[2].offset);
+}
+static char *strings_in(struct segment *segment) {
+    return (char *)segment + segment->header.directory[3].offset;
+}
 
-static void lie_nothing(struct segment *segment) { (void)segment; }
-static void lie_used_models(struct segment *segment) { cell_set(&segment->used[0].rows, 65); }
-static void lie_used_series(struct segment *segment) { cell_set(&segment->used[2].rows, 65); }
-static void lie_used_strings(struct segment *segment) { cell_set(&segment->used[3].rows, UINT64_MAX - 7); }
-static void lie_used_crooked(struct segment *segment) { cell_add(&segment->used[3].rows, 1); }
-static void lie_model_name(struct segment *segment) { memset(models_in(segment)[0].name, 'x', 256); }
-static void lie_model_row(struct segment *segment) { series_in(segment)[0].model_row = 1; }
-static void lie_string_place(struct segment *segment) { series_in(segment)[0].type = UINT32_MAX - 1; }
-static void lie_string_at_end(struct segment *segment) { series_in(segment)[0].name = (uint32_t)(cell_get(&segment->used[3].rows) / 8); }
-static void lie_string_length(struct segment *segment) { memset(strings_in(segment), 0xff, 4); }
-static void lie_string_beyond(struct segment *segment) { memcpy(strings_in(segment), &(uint32_t){28}, 4); }
+static void lie_nothing(struct segment *segment) {
+    (void)segment;
+}
+static void lie_used_models(struct segment *segment) {
+    cell_set(&segment->used[0].rows, 65);
+}
+static void lie_used_series(struct segment *segment) {
+    cell_set(&segment->used[2].rows, 65);
+}
+static void lie_used_strings(struct segment *segment) {
+    cell_set(&segment->used[3].rows, UINT64_MAX - 7);
+}
+static void lie_used_crooked(struct segment *segment) {
+    cell_add(&segment->used[3].rows, 1);
+}
+static void lie_model_name(struct segment *segment) {
+    memset(models_in(segment)[0].name, 'x', 256);
+}
+static void lie_model_row(struct segment *segment) {
+    series_in(segment)[0].model_row = 1;
+}
+static void lie_string_place(struct segment *segment) {
+    series_in(segment)[0].type = UINT32_MAX - 1;
+}
+static void lie_string_at_end(struct segment *segment) {
+    series_in(segment)[0].name = (uint32_t)(cell_get(&segment->used[3].rows) / 8);
+}
+static void lie_string_length(struct segment *segment) {
+    memset(strings_in(segment), 0xff, 4);
+}
+static void lie_string_beyond(struct segment *segment) {
+    memcpy(strings_in(segment), &(uint32_t){28}, 4);
+}
 
 static void check_torn_rows(void) {
     static void (*const lies[])(struct segment *) = {lie_used_models,   lie_used_series,  lie_used_strings, lie_used_crooked,
@@ -353,12 +418,14 @@ static void *publish(void *context) {
         if (i % 16 == 5) {
             cell_add(&live->records_corrupt, 1);
         } else {
-            if (!record_operator(table, i % 2, "T", name, i, 1, NOW_NS))
+            if (!record_operator(table, i % 2, "T", name, i, 1, NOW_NS)) {
                 cell_add(&live->records_overflowed, 1);
+            }
             cell_add(&live->records_recorded, 1);
         }
-        if (i % 4 == 0)
+        if (i % 4 == 0) {
             segment_commit(writer, 0);
+        }
     }
     series_table_free(table);
     return NULL;

@@ -107,9 +107,7 @@ def test_restarted_publisher_goes_on_where_it_was(site: Site, steady: Profile) -
         daemon.until(executed(times), f"{times} executions")
         assert hosted.stop() == 0
         until(lambda: not site.segments(), "the worker's end")
-    scrape = daemon.until(
-        lambda scrape: scrape.total("opstreamd_publishers", state="departed") == 2, "both departures"
-    )
+    scrape = daemon.until(lambda scrape: scrape.total("opstreamd_publishers", state="departed") == 2, "both departures")
     assert_replayed(scrape, steady, 80, model="restarted")
     assert_nothing_lost(scrape, 80 * (len(steady.runs) + 1))
 

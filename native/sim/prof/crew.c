@@ -15,8 +15,9 @@ static bool stop;
 
 static void *wait_for_stop(void *unused) {
     pthread_mutex_lock(&lock);
-    while (!stop)
+    while (!stop) {
         pthread_cond_wait(&changed, &lock);
+    }
     pthread_mutex_unlock(&lock);
     return unused;
 }
@@ -26,8 +27,9 @@ void crew_start(void) {
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, STACK_BYTES);
     stop = false;
-    while (count < THREADS && pthread_create(&threads[count], &small, wait_for_stop, NULL) == 0)
+    while (count < THREADS && pthread_create(&threads[count], &small, wait_for_stop, NULL) == 0) {
         pthread_setname_np(threads[count++], "sim-crew");
+    }
     pthread_attr_destroy(&small);
 }
 
@@ -36,6 +38,7 @@ void crew_stop(void) {
     stop = true;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    while (count > 0)
+    while (count > 0) {
         pthread_join(threads[--count], NULL);
+    }
 }

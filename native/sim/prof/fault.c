@@ -16,14 +16,14 @@
 struct fault {
     bool on;
     double probability;
-    _Atomic uint64_t left;   /* how often it may still happen */
+    _Atomic uint64_t left; /* how often it may still happen */
     uint64_t time_ns;
-    uint64_t number;         /* record-size: bytes; subscribe: code; getter-crash: the call */
+    uint64_t number; /* record-size: bytes; subscribe: code; getter-crash: the call */
 };
 
 static const char *const names[FAULT_KINDS] = {
-    "corrupt", "end-before-start", "getter-error", "getter-refusal", "late", "partial-write", "stall", "truncated",
-    "getter-crash", "getter-delay", "layout", "microseconds", "record-size", "subscribe",
+    "corrupt",   "end-before-start", "getter-error", "getter-refusal", "late",         "partial-write", "stall",
+    "truncated", "getter-crash",     "getter-delay", "layout",         "microseconds", "record-size",   "subscribe",
 };
 
 static struct fault faults[FAULT_KINDS] = {
@@ -44,13 +44,15 @@ const char *fault_name(enum fault_kind kind) {
 /* Each parse_ function moves `*text` behind what it took and returns whether it found it. */
 
 static bool parse_number(const char **text, uint64_t *ret_number) {
-    if (**text < '0' || **text > '9')
+    if (**text < '0' || **text > '9') {
         return false;
+    }
     char *end;
     errno = 0;
     uint64_t number = strtoull(*text, &end, 10);
-    if (errno)
+    if (errno) {
         return false;
+    }
     *text = end;
     *ret_number = number;
     return true;
@@ -58,8 +60,9 @@ static bool parse_number(const char **text, uint64_t *ret_number) {
 
 static bool parse_word(const char **text, const char *word) {
     size_t length = strlen(word);
-    if (strncmp(*text, word, length) != 0)
+    if (strncmp(*text, word, length) != 0) {
         return false;
+    }
     *text += length;
     return true;
 }
@@ -71,12 +74,14 @@ static bool parse_count(const char **text, uint64_t *ret_count) {
 /* Not by strtod, whose decimal point is the application's locale's. */
 static bool parse_probability(const char **text, double *ret_probability) {
     uint64_t whole;
-    if (!parse_number(text, &whole))
+    if (!parse_number(text, &whole)) {
         return false;
+    }
     double probability = (double)whole;
     if (parse_word(text, ".")) {
-        for (double place = 0.1; **text >= '0' && **text <= '9'; place /= 10)
+        for (double place = 0.1; **text >= '0' && **text <= '9'; place /= 10) {
             probability += place * (*(*text)++ - '0');
+        }
     }
     *ret_probability = probability;
     return probability <= 1;
@@ -93,11 +98,13 @@ static bool parse_amount(const char **text, struct fault *fault) {
 
 static bool parse_time(const char **text, struct fault *fault) {
     uint64_t number;
-    if (!parse_number(text, &number) || number > 3600000000u)
+    if (!parse_number(text, &number) || number > 3600000000u) {
         return false;
+    }
     uint64_t unit_ns = parse_word(text, "us") ? 1000u : parse_word(text, "ms") ? MS : 0;
-    if (unit_ns == 0 || number == 0)
+    if (unit_ns == 0 || number == 0) {
         return false;
+    }
     fault->time_ns = number * unit_ns;
     return true;
 }
@@ -106,10 +113,12 @@ static bool parse_value(const char **text, enum fault_kind kind) {
     struct fault *fault = &faults[kind];
     fault->probability = 1;
     fault->left = UNLIMITED;
-    if (kind == FAULT_LAYOUT || kind == FAULT_MICROSECONDS)
+    if (kind == FAULT_LAYOUT || kind == FAULT_MICROSECONDS) {
         return true;
-    if (!parse_word(text, "="))
+    }
+    if (!parse_word(text, "=")) {
         return false;
+    }
     switch (kind) {
     case FAULT_GETTER_CRASH:
         return parse_count(text, &fault->number) && fault->number > 0;
@@ -120,10 +129,12 @@ static bool parse_value(const char **text, enum fault_kind kind) {
                fault->number <= RECORD_MAX_BYTES;
     case FAULT_SUBSCRIBE: {
         uint64_t count = UNLIMITED;
-        if (!parse_number(text, &fault->number) || fault->number == 0 || fault->number > INT32_MAX)
+        if (!parse_number(text, &fault->number) || fault->number == 0 || fault->number > INT32_MAX) {
             return false;
-        if (parse_word(text, ":") && !parse_number(text, &count))
+        }
+        if (parse_word(text, ":") && !parse_number(text, &count)) {
             return false;
+        }
         fault->left = count;
         return true;
     }
@@ -165,34 +176,39 @@ static void parse_faults(const char *text) {
         }
         faults[kind].on = true;
         any_record_fault |= kind < FAULT_RECORD_KINDS;
-        if (!*at++)
+        if (!*at++) {
             return;
+        }
     }
 }
 
 static void parse_variable(const char *variable, uint64_t *number) {
     const char *text = getenv(variable);
     const char *at = text;
-    if (text && *text && (!parse_number(&at, number) || *at))
+    if (text && *text && (!parse_number(&at, number) || *at)) {
         complain(variable, text, text, "not a number");
+    }
 }
 
 void fault_read_environment(void) {
     parse_variable("OPSTREAM_SIM_SEED", &seed);
     parse_variable("OPSTREAM_SIM_FAULT_GAP", &gap);
     const char *text = getenv("OPSTREAM_SIM_FAULTS");
-    if (text && *text)
+    if (text && *text) {
         parse_faults(text);
+    }
     record_shape(faults[FAULT_RECORD_SIZE].on ? faults[FAULT_RECORD_SIZE].number : RECORD_BYTES, faults[FAULT_LAYOUT].on);
     for (enum fault_kind kind = FAULT_GETTER_DELAY; kind <= FAULT_RECORD_SIZE; kind++) {
-        if (faults[kind].on)
+        if (faults[kind].on) {
             journal_add(JOURNAL_FAULTS + kind, 1);
+        }
     }
 }
 
 bool fault_complain(void) {
-    if (!complaint[0] && faults[FAULT_MICROSECONDS].on && sim_speed() != 1.0)
+    if (!complaint[0] && faults[FAULT_MICROSECONDS].on && sim_speed() != 1.0) {
         snprintf(complaint, sizeof complaint, "OPSTREAM_SIM_FAULTS: 'microseconds' needs OPSTREAM_SIM_SPEED=1\n");
+    }
     fputs(complaint, stderr);
     return complaint[0] != '\0';
 }
@@ -215,20 +231,23 @@ uint64_t fault_random(struct fault_source *source, uint64_t bound) {
 
 /* Whether it happens now; takes one of those left. */
 static bool happens(struct fault *fault, struct fault_source *source) {
-    if (!fault->on || (fault->probability < 1 && (double)(next_random(source) >> 11) * 0x1p-53 >= fault->probability))
+    if (!fault->on || (fault->probability < 1 && (double)(next_random(source) >> 11) * 0x1p-53 >= fault->probability)) {
         return false;
+    }
     uint64_t left = atomic_load_explicit(&fault->left, memory_order_relaxed);
     while (left > 0 && left != UNLIMITED) {
-        if (atomic_compare_exchange_weak(&fault->left, &left, left - 1))
+        if (atomic_compare_exchange_weak(&fault->left, &left, left - 1)) {
             return true;
+        }
     }
     return left == UNLIMITED;
 }
 
 /* The kinds take turns in being asked first, so that none starves another. */
 enum fault_kind fault_draw(struct fault_source *source) {
-    if (!any_record_fault)
+    if (!any_record_fault) {
         return FAULT_NONE;
+    }
     if (source->good < gap) {
         source->good++;
         return FAULT_NONE;
@@ -255,8 +274,9 @@ bool fault_microseconds(void) {
 
 int fault_subscribe(void) {
     struct fault_source unused = {0};
-    if (!happens(&faults[FAULT_SUBSCRIBE], &unused))
+    if (!happens(&faults[FAULT_SUBSCRIBE], &unused)) {
         return 0;
+    }
     journal_add(JOURNAL_FAULTS + FAULT_SUBSCRIBE, 1);
     return (int)faults[FAULT_SUBSCRIBE].number;
 }

@@ -55,8 +55,8 @@ enum fault_kind {
 /* One device's choices; used by its writer thread alone. */
 struct fault_source {
     uint64_t random;
-    uint64_t good;   /* records since the last faulty one */
-    unsigned turn;   /* the kind that is asked first */
+    uint64_t good; /* records since the last faulty one */
+    unsigned turn; /* the kind that is asked first */
 };
 
 const char *fault_name(enum fault_kind kind);

@@ -39,7 +39,7 @@ enum journal_counter {
     JOURNAL_GETTER_NS,
     JOURNAL_PRODUCER_WAITS,
     JOURNAL_WRITER_BLOCKED_NS,
-    JOURNAL_FAULTS,   /* the first of the faults, in the order of enum fault_kind */
+    JOURNAL_FAULTS, /* the first of the faults, in the order of enum fault_kind */
 };
 
 #define JOURNAL_MAGIC 0x4c4e4a4d4953504fULL

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #define REGION_BYTES ((size_t)1 << 20)
-#define MIN_CLASS 6u   /* blocks are powers of two from 64 bytes */
+#define MIN_CLASS 6u /* blocks are powers of two from 64 bytes */
 #define MAX_CLASS 40u
 #define FIRST_BUCKETS ((size_t)1 << 12)
 
@@ -18,7 +18,7 @@ enum refusal { REFUSE_NOT, REFUSE_ONCE, REFUSE_ALWAYS };
 struct entry {
     uint64_t index;
     struct entry *next;
-    uint32_t offset[2];   /* of each string in `text`; UINT32_MAX once it was taken */
+    uint32_t offset[2]; /* of each string in `text`; UINT32_MAX once it was taken */
     uint8_t class;
     uint8_t refusal;
     char text[];
@@ -37,22 +37,23 @@ struct block {
 
 struct names {
     struct entry **buckets;
-    size_t bucket_count;   /* a power of two */
+    size_t bucket_count; /* a power of two */
     size_t entry_count;
     uint64_t next_index;
     struct block *free_blocks[MAX_CLASS];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct region *regions;   /* newest first */
-static struct names *table;      /* in the first region: built with the first record */
+static struct region *regions; /* newest first */
+static struct names *table;    /* in the first region: built with the first record */
 static bool torn_down;
 
 static void map_region(size_t need) {
     size_t bytes = need + sizeof(struct region) > REGION_BYTES ? (need + sizeof(struct region) + 4095) / 4096 * 4096 : REGION_BYTES;
     struct region *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (region == MAP_FAILED)
+    if (region == MAP_FAILED) {
         abort();
+    }
     region->next = regions;
     region->bytes = bytes;
     region->used = sizeof *region;
@@ -61,8 +62,9 @@ static void map_region(size_t need) {
 
 static unsigned class_of(size_t bytes) {
     unsigned class = MIN_CLASS;
-    while ((size_t)1 << class < bytes)
+    while ((size_t)1 << class < bytes) {
         class++;
+    }
     return class;
 }
 
@@ -73,8 +75,9 @@ static void *take_block(unsigned class) {
         table->free_blocks[class] = block->next;
         return block;
     }
-    if (!regions || regions->bytes - regions->used < bytes)
+    if (!regions || regions->bytes - regions->used < bytes) {
         map_region(bytes);
+    }
     void *block = (char *)regions + regions->used;
     regions->used += bytes;
     return block;
@@ -121,8 +124,9 @@ static void build(void) {
     table = built;
     table->buckets = make_buckets(FIRST_BUCKETS);
     pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
-    if (atexit(tear_down) != 0)
+    if (atexit(tear_down) != 0) {
         abort();
+    }
 }
 
 static void grow(void) {
@@ -144,8 +148,9 @@ static void grow(void) {
 /* The link that leads to the entry, or to NULL. */
 static struct entry **find(uint64_t index) {
     struct entry **link = &table->buckets[index & (table->bucket_count - 1)];
-    while (*link && (*link)->index != index)
+    while (*link && (*link)->index != index) {
         link = &(*link)->next;
+    }
     return link;
 }
 
@@ -155,10 +160,12 @@ uint64_t names_add(const char *name, const char *type) {
     unsigned class = class_of(sizeof(struct entry) + name_bytes + type_bytes);
 
     pthread_mutex_lock(&lock);
-    if (!table)
+    if (!table) {
         build();
-    if (table->entry_count == table->bucket_count)
+    }
+    if (table->entry_count == table->bucket_count) {
         grow();
+    }
     struct entry *entry = take_block(class);
     entry->index = table->next_index++;
     entry->offset[NAMES_NAME] = 0;
@@ -181,18 +188,21 @@ void names_refuse(uint64_t index, bool always) {
     pthread_mutex_lock(&lock);
     /* A writer may still have records to write when the table is gone; only clients are to crash then. */
     struct entry *entry = torn_down ? NULL : *find(index);
-    if (entry)
+    if (entry) {
         entry->refusal = always ? REFUSE_ALWAYS : REFUSE_ONCE;
+    }
     pthread_mutex_unlock(&lock);
 }
 
 /* The status of looking for a string, which `ret_text` is then. */
 static int look_up(struct entry *entry, enum names_text which, const char **ret_text) {
-    if (!entry || entry->offset[which] == UINT32_MAX)
+    if (!entry || entry->offset[which] == UINT32_MAX) {
         return ACL_ERROR_INVALID_PARAM;
+    }
     if (entry->refusal != REFUSE_NOT) {
-        if (entry->refusal == REFUSE_ONCE)
+        if (entry->refusal == REFUSE_ONCE) {
             entry->refusal = REFUSE_NOT;
+        }
         return ACL_ERROR_PROFILING_FAILURE;
     }
     *ret_text = entry->text + entry->offset[which];
@@ -203,8 +213,9 @@ int names_length(uint64_t index, enum names_text which, size_t *ret_bytes) {
     const char *string;
     pthread_mutex_lock(&lock);
     int status = table ? look_up(*find(index), which, &string) : ACL_ERROR_INVALID_PARAM;
-    if (status == 0)
+    if (status == 0) {
         *ret_bytes = strlen(string) + 1;
+    }
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -213,11 +224,13 @@ static int take(struct entry **link, enum names_text which, char *text, size_t t
     struct entry *entry = *link;
     const char *string;
     int status = look_up(entry, which, &string);
-    if (status)
+    if (status) {
         return status;
+    }
     size_t length = strlen(string);
-    if (text_bytes < length || text_bytes == 0)
+    if (text_bytes < length || text_bytes == 0) {
         return ACL_ERROR_INVALID_PARAM;
+    }
     memcpy(text, string, length);
     text[text_bytes - 1] = '\0';
     entry->offset[which] = UINT32_MAX;
@@ -233,7 +246,8 @@ int names_take(uint64_t index, enum names_text which, char *text, size_t text_by
     pthread_mutex_lock(&lock);
     int status = table ? take(find(index), which, text, text_bytes) : ACL_ERROR_INVALID_PARAM;
     pthread_mutex_unlock(&lock);
-    if (status == 0)
+    if (status == 0) {
         journal_add(JOURNAL_STRINGS_READ, 1);
+    }
     return status;
 }

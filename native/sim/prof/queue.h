@@ -14,14 +14,14 @@
 
 struct queue {
     struct record *slots;
-    _Atomic uint64_t head;           /* records popped */
-    _Atomic uint64_t tail;           /* records pushed */
-    _Atomic uint64_t held;           /* popped records that the writer has kept back */
-    _Atomic uint64_t drain_target;   /* whoever drains waits for this head; QUEUE_NEVER when nobody does */
+    _Atomic uint64_t head;         /* records popped */
+    _Atomic uint64_t tail;         /* records pushed */
+    _Atomic uint64_t held;         /* popped records that the writer has kept back */
+    _Atomic uint64_t drain_target; /* whoever drains waits for this head; QUEUE_NEVER when nobody does */
     _Atomic bool writer_sleeps;
     _Atomic bool producer_sleeps;
     _Atomic bool stop;
-    pthread_mutex_t lock;            /* for sleeping only */
+    pthread_mutex_t lock; /* for sleeping only */
     pthread_cond_t changed;
 };
 

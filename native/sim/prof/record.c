@@ -18,8 +18,9 @@ static uint32_t crc_table[256];
 __attribute__((constructor)) static void build_crc_table(void) {
     for (uint32_t byte = 0; byte < 256; byte++) {
         uint32_t crc = byte;
-        for (int bit = 0; bit < 8; bit++)
+        for (int bit = 0; bit < 8; bit++) {
             crc = crc & 1 ? crc >> 1 ^ 0x82F63B78u : crc >> 1;
+        }
         crc_table[byte] = crc;
     }
 }
@@ -28,8 +29,9 @@ __attribute__((constructor)) static void build_crc_table(void) {
  * would make clients look better than they are. */
 static uint32_t checksum(const uint8_t *bytes) {
     uint32_t crc = 0xFFFFFFFFu;
-    for (size_t i = 4; i < size; i++)
+    for (size_t i = 4; i < size; i++) {
         crc = crc >> 8 ^ crc_table[(crc ^ bytes[i]) & 0xFF];
+    }
     return crc;
 }
 

@@ -19,8 +19,8 @@ struct stamp {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stamp stamps[SLOTS];
-static bool ranges[SLOTS];   /* ids that were started once */
-static unsigned depth;       /* of the one stack that the process has */
+static bool ranges[SLOTS]; /* ids that were started once */
+static unsigned depth;     /* of the one stack that the process has */
 static bool collecting;
 
 void stamp_collect(bool on) {
@@ -45,8 +45,9 @@ static struct stamp *lock_stamp(void *pointer) {
     mode_called_too_early();
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < SLOTS; i++) {
-        if (pointer == &stamps[i] && stamps[i].live)
+        if (pointer == &stamps[i] && stamps[i].live) {
             return pointer;
+        }
     }
     pthread_mutex_unlock(&lock);
     return NULL;
@@ -57,29 +58,34 @@ void *aclprofCreateStamp(void) {
     struct stamp *stamp = NULL;
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; collecting && !stamp && i < SLOTS; i++) {
-        if (!stamps[i].live && !stamps[i].lost)
+        if (!stamps[i].live && !stamps[i].lost) {
             stamp = &stamps[i];
+        }
     }
-    if (stamp)
+    if (stamp) {
         *stamp = (struct stamp){.live = true};
+    }
     pthread_mutex_unlock(&lock);
     return stamp;
 }
 
 void aclprofDestroyStamp(void *pointer) {
     struct stamp *stamp = lock_stamp(pointer);
-    if (!stamp)
+    if (!stamp) {
         return;
+    }
     stamp->live = false;
     pthread_mutex_unlock(&lock);
 }
 
 aclError aclprofSetStampTraceMessage(void *pointer, const char *message, uint32_t length) {
-    if (!message || length > MAX_MESSAGE_BYTES)
+    if (!message || length > MAX_MESSAGE_BYTES) {
         return STAMP_ERROR;
+    }
     struct stamp *stamp = lock_stamp(pointer);
-    if (!stamp)
+    if (!stamp) {
         return STAMP_ERROR;
+    }
     memcpy(stamp->message, message, length);
     stamp->message[length] = '\0';
     pthread_mutex_unlock(&lock);
@@ -87,17 +93,20 @@ aclError aclprofSetStampTraceMessage(void *pointer, const char *message, uint32_
 }
 
 aclError aclprofMark(void *pointer) {
-    if (!lock_stamp(pointer))
+    if (!lock_stamp(pointer)) {
         return STAMP_ERROR;
+    }
     pthread_mutex_unlock(&lock);
     return 0;
 }
 
 aclError aclprofPush(void *pointer) {
-    if (!pointer)
+    if (!pointer) {
         return ACL_ERROR_INVALID_PARAM;
-    if (!lock_stamp(pointer))
+    }
+    if (!lock_stamp(pointer)) {
         return STAMP_ERROR;
+    }
     bool room = depth < STACK_DEPTH;
     depth += room;
     pthread_mutex_unlock(&lock);
@@ -114,11 +123,13 @@ aclError aclprofPop(void) {
 }
 
 aclError aclprofRangeStart(void *pointer, uint32_t *rangeId) {
-    if (!pointer || !rangeId)
+    if (!pointer || !rangeId) {
         return ACL_ERROR_INVALID_PARAM;
+    }
     struct stamp *stamp = lock_stamp(pointer);
-    if (!stamp)
+    if (!stamp) {
         return STAMP_ERROR;
+    }
     uint32_t id = (uint32_t)(stamp - stamps);
     ranges[id] = true;
     pthread_mutex_unlock(&lock);
@@ -137,8 +148,9 @@ aclError aclprofRangeStop(uint32_t rangeId) {
 aclError aclprofMarkEx(const char *message, size_t length, aclrtStream stream) {
     mode_called_too_early();
     (void)stream;
-    if (!message || length == 0 || length > MAX_MESSAGE_BYTES || strnlen(message, length + 1) != length)
+    if (!message || length == 0 || length > MAX_MESSAGE_BYTES || strnlen(message, length + 1) != length) {
         return STAMP_ERROR;
+    }
     pthread_mutex_lock(&lock);
     bool on = collecting;
     pthread_mutex_unlock(&lock);

@@ -8,21 +8,23 @@
 
 struct aclprofStepInfo {
     pthread_mutex_t lock;
-    bool had[2];   /* by tag */
+    bool had[2]; /* by tag */
 };
 
 aclprofStepInfo *aclprofCreateStepInfo(void) {
     mode_called_too_early();
     aclprofStepInfo *step = calloc(1, sizeof *step);
-    if (step)
+    if (step) {
         pthread_mutex_init(&step->lock, NULL);
+    }
     return step;
 }
 
 void aclprofDestroyStepInfo(aclprofStepInfo *stepInfo) {
     mode_called_too_early();
-    if (!stepInfo)
+    if (!stepInfo) {
         return;
+    }
     pthread_mutex_destroy(&stepInfo->lock);
     free(stepInfo);
 }
@@ -30,8 +32,9 @@ void aclprofDestroyStepInfo(aclprofStepInfo *stepInfo) {
 aclError aclprofGetStepTimestamp(aclprofStepInfo *stepInfo, aclprofStepTag tag, aclrtStream stream) {
     mode_called_too_early();
     (void)stream;
-    if (!stepInfo || (tag != ACL_STEP_START && tag != ACL_STEP_END))
+    if (!stepInfo || (tag != ACL_STEP_START && tag != ACL_STEP_END)) {
         return ACL_ERROR_INVALID_PARAM;
+    }
     pthread_mutex_lock(&stepInfo->lock);
     bool again = stepInfo->had[tag];
     stepInfo->had[tag] = true;

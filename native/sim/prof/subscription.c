@@ -26,8 +26,8 @@ struct aclprofSubscribeConfig {
 struct model {
     uint32_t id;
     uint32_t device;
-    bool half;       /* known, but refused for its configuration: no records */
-    bool unloaded;   /* can't be unsubscribed any more */
+    bool half;     /* known, but refused for its configuration: no records */
+    bool unloaded; /* can't be unsubscribed any more */
 };
 
 struct device {
@@ -35,8 +35,8 @@ struct device {
     /* One execution at a time makes records; whoever unsubscribes waits here for those that still do. */
     pthread_mutex_t producer;
     _Atomic bool on;
-    bool running;        /* the writer is, from the first subscription until all devices are off */
-    bool tangled;        /* off and on again while another device was on: can't be unsubscribed any more */
+    bool running; /* the writer is, from the first subscription until all devices are off */
+    bool tangled; /* off and on again while another device was on: can't be unsubscribed any more */
 };
 
 static struct device devices[SIM_MAX_DEVICES];
@@ -48,22 +48,24 @@ static pthread_mutex_t models_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct model models[MAX_MODELS];
 static size_t model_count;
 
-static pid_t owner;   /* the process that has the threads; 0 when there are none */
+static pid_t owner; /* the process that has the threads; 0 when there are none */
 
 /* ---- Models; the caller holds models_lock ---- */
 
 static struct model *find_model(uint32_t id) {
     for (size_t i = 0; i < model_count; i++) {
-        if (models[i].id == id)
+        if (models[i].id == id) {
             return &models[i];
+        }
     }
     return NULL;
 }
 
 static bool any_model_on(uint32_t device) {
     for (size_t i = 0; i < model_count; i++) {
-        if (models[i].device == device && !models[i].half)
+        if (models[i].device == device && !models[i].half) {
             return true;
+        }
     }
     return false;
 }
@@ -83,11 +85,13 @@ static void await_producer(struct device *device) {
 /* ---- What the runtime half calls ---- */
 
 static void record(uint32_t device, uint32_t model_id, const char *name, const char *type, uint64_t start_ns, uint64_t end_ns) {
-    if (device >= SIM_MAX_DEVICES || !atomic_load_explicit(&devices[device].on, memory_order_acquire))
+    if (device >= SIM_MAX_DEVICES || !atomic_load_explicit(&devices[device].on, memory_order_acquire)) {
         return;
+    }
     static _Thread_local uint32_t thread_id;
-    if (!thread_id)
+    if (!thread_id) {
         thread_id = (uint32_t)syscall(SYS_gettid);
+    }
     struct device *to = &devices[device];
     pthread_mutex_lock(&to->producer);
     pthread_mutex_lock(&models_lock);
@@ -96,12 +100,18 @@ static void record(uint32_t device, uint32_t model_id, const char *name, const c
     pthread_mutex_unlock(&models_lock);
     if (wanted) {
         struct record made = {
-            .model_id = model_id, .thread_id = thread_id, .device = device, .name_index = names_add(name, type),
-            .start = start_ns, .end = end_ns, .duration = end_ns - start_ns,
+            .model_id = model_id,
+            .thread_id = thread_id,
+            .device = device,
+            .name_index = names_add(name, type),
+            .start = start_ns,
+            .end = end_ns,
+            .duration = end_ns - start_ns,
         };
         journal_add(JOURNAL_RECORDS_MADE, 1);
-        if (strcmp(name, "keypoint_op") == 0)
+        if (strcmp(name, "keypoint_op") == 0) {
             journal_add(JOURNAL_KEYPOINTS_MADE, 1);
+        }
         queue_push(&to->writer.queue, &made);
     }
     pthread_mutex_unlock(&to->producer);
@@ -110,15 +120,17 @@ static void record(uint32_t device, uint32_t model_id, const char *name, const c
 static void model_unloaded(uint32_t model_id) {
     pthread_mutex_lock(&models_lock);
     struct model *model = find_model(model_id);
-    if (model)
+    if (model) {
         model->unloaded = true;
+    }
     pthread_mutex_unlock(&models_lock);
 }
 
 __attribute__((constructor)) static void begin(void) {
     static const struct sim_profiler profiler = {.record = record, .model_unloaded = model_unloaded};
-    for (size_t i = 0; i < SIM_MAX_DEVICES; i++)
+    for (size_t i = 0; i < SIM_MAX_DEVICES; i++) {
         pthread_mutex_init(&devices[i].producer, NULL);
+    }
     journal_open();
     fault_read_environment();
     mode_read_environment();
@@ -129,8 +141,9 @@ __attribute__((constructor)) static void begin(void) {
 
 static void stop_threads(void) {
     for (size_t i = 0; i < SIM_MAX_DEVICES; i++) {
-        if (devices[i].running)
+        if (devices[i].running) {
             writer_stop(&devices[i].writer);
+        }
         devices[i].running = false;
     }
     crew_stop();
@@ -145,8 +158,9 @@ static void on_interrupt(int number) {
 /* Joins the threads, as a destructor of the real one does: it hangs while nobody reads, and in a forked child, which hasn't got the
  * threads, it is the end. */
 static void end_at_exit(void) {
-    if (owner != 0 && owner != getpid())
+    if (owner != 0 && owner != getpid()) {
         abort();
+    }
     pthread_mutex_lock(&mode_lock);
     for (size_t i = 0; i < SIM_MAX_DEVICES; i++) {
         atomic_store(&devices[i].on, false);
@@ -158,8 +172,9 @@ static void end_at_exit(void) {
 
 static void first_device_on(void) {
     static bool been_here;
-    if (!been_here)
+    if (!been_here) {
         atexit(end_at_exit);
+    }
     been_here = true;
     owner = getpid();
     signal(SIGINT, on_interrupt);
@@ -173,8 +188,9 @@ static void all_devices_off(void) {
         int *fd = atomic_load(&devices[i].writer.fd);
         if (fd) {
             int number = __atomic_exchange_n(fd, -1, __ATOMIC_RELAXED);
-            if (number >= 0)
+            if (number >= 0) {
                 close(number);
+            }
         }
         atomic_store(&devices[i].writer.fd, NULL);
     }
@@ -184,26 +200,30 @@ static void all_devices_off(void) {
 
 aclprofSubscribeConfig *aclprofCreateSubscribeConfig(int8_t timeInfoSwitch, aclprofAicoreMetrics metrics, void *fd) {
     mode_called_too_early();
-    if (!fd)
+    if (!fd) {
         return NULL;
+    }
     aclprofSubscribeConfig *config = malloc(sizeof *config);
-    if (config)
+    if (config) {
         *config = (aclprofSubscribeConfig){.time_info = timeInfoSwitch, .metrics = metrics, .fd = fd};
+    }
     return config;
 }
 
 aclError aclprofDestroySubscribeConfig(const aclprofSubscribeConfig *config) {
     mode_called_too_early();
-    if (!config)
+    if (!config) {
         return ACL_ERROR_INVALID_PARAM;
+    }
     free((void *)config);
     return 0;
 }
 
 static aclError device_on(struct device *device, uint32_t number, int *fd) {
     if (!device->running) {
-        if (writer_start(&device->writer, number) != 0)
+        if (writer_start(&device->writer, number) != 0) {
             return ACL_ERROR_PROFILING_FAILURE;
+        }
         device->running = true;
         device->tangled = false;
     } else {
@@ -216,36 +236,47 @@ static aclError device_on(struct device *device, uint32_t number, int *fd) {
 }
 
 static aclError subscribe(uint32_t id, const aclprofSubscribeConfig *config) {
-    if (mode == MODE_COMMAND_LINE)
+    if (mode == MODE_COMMAND_LINE) {
         return ACL_ERROR_PROF_ALREADY_RUN;
-    if (mode == MODE_COLLECTING)
+    }
+    if (mode == MODE_COLLECTING) {
         return ACL_ERROR_PROF_API_CONFLICT;
-    if (!config || config->metrics != ACL_AICORE_NONE || !config->time_info)
+    }
+    if (!config || config->metrics != ACL_AICORE_NONE || !config->time_info) {
         return ACL_ERROR_INVALID_PARAM;
-    if (fault_complain())
+    }
+    if (fault_complain()) {
         return ACL_ERROR_PROFILING_FAILURE;
+    }
     int fault = fault_subscribe();
-    if (fault)
+    if (fault) {
         return fault;
+    }
     uint32_t number;
-    if (!sim_model_device(id, &number))
+    if (!sim_model_device(id, &number)) {
         return ACL_ERROR_INVALID_MODEL_ID;
-    if (find_model(id))
+    }
+    if (find_model(id)) {
         return ACL_ERROR_PROF_REPEAT_SUBSCRIBE;
-    if (model_count == MAX_MODELS)
+    }
+    if (model_count == MAX_MODELS) {
         return ACL_ERROR_PROFILING_FAILURE;
+    }
 
     struct device *device = &devices[number];
     if (mode == MODE_SUBSCRIBED && config->time_info != in_force.time_info) {
-        if (!device->on)
+        if (!device->on) {
             add_model(id, number, true);
+        }
         return ACL_ERROR_INVALID_PROFILING_CONFIG;
     }
-    if (mode == MODE_OFF)
+    if (mode == MODE_OFF) {
         first_device_on();
+    }
     if (!device->on && device_on(device, number, config->fd) != 0) {
-        if (mode == MODE_OFF)
+        if (mode == MODE_OFF) {
             all_devices_off();
+        }
         return ACL_ERROR_PROFILING_FAILURE;
     }
     in_force = *config;
@@ -280,18 +311,22 @@ static aclError remove_model(uint32_t id, struct model *ret_removed) {
 }
 
 static aclError unsubscribe(uint32_t id) {
-    if (mode == MODE_COMMAND_LINE)
+    if (mode == MODE_COMMAND_LINE) {
         return ACL_ERROR_PROF_ALREADY_RUN;
-    if (mode == MODE_COLLECTING)
+    }
+    if (mode == MODE_COLLECTING) {
         return ACL_ERROR_PROF_API_CONFLICT;
+    }
     struct model removed;
     aclError status = remove_model(id, &removed);
-    if (status)
+    if (status) {
         return status;
+    }
     struct device *device = &devices[removed.device];
     if (!removed.half) {
-        if (!any_model_on(removed.device))
+        if (!any_model_on(removed.device)) {
             atomic_store(&device->on, false);
+        }
         await_producer(device);
         queue_drain(&device->writer.queue);
     }

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RETRY_NS 1000000u        /* a full pipe that doesn't block is tried again */
-#define BLOCKED_NS 100000u       /* a write that took longer has met a full pipe */
+#define RETRY_NS 1000000u  /* a full pipe that doesn't block is tried again */
+#define BLOCKED_NS 100000u /* a write that took longer has met a full pipe */
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -44,8 +44,9 @@ static bool write_bytes(struct writer *writer, const uint8_t *bytes, size_t coun
 
 static void count_blocked(struct writer *writer) {
     uint64_t now = now_ns();
-    if (now - writer->last_ns > BLOCKED_NS)
+    if (now - writer->last_ns > BLOCKED_NS) {
         journal_add(JOURNAL_WRITER_BLOCKED_NS, now - writer->last_ns);
+    }
     writer->last_ns = now;
 }
 
@@ -66,10 +67,12 @@ static void emit(struct writer *writer, struct record record, enum fault_kind fa
         record.end /= 1000;
         record.duration /= 1000;
     }
-    if (fault == FAULT_END_BEFORE_START)
+    if (fault == FAULT_END_BEFORE_START) {
         put_end_before_start(&record);
-    if (fault == FAULT_GETTER_ERROR || fault == FAULT_GETTER_REFUSAL)
+    }
+    if (fault == FAULT_GETTER_ERROR || fault == FAULT_GETTER_REFUSAL) {
         names_refuse(record.name_index, fault == FAULT_GETTER_REFUSAL);
+    }
 
     uint8_t bytes[RECORD_MAX_BYTES];
     record_pack(&record, bytes);
@@ -79,27 +82,31 @@ static void emit(struct writer *writer, struct record record, enum fault_kind fa
         uint64_t bit = fault_random(&writer->faults, count * 8);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
-    if (fault == FAULT_STALL)
+    if (fault == FAULT_STALL) {
         pause_for(writer, fault);
+    }
     bool sent = true;
     if (fault == FAULT_PARTIAL_WRITE || fault == FAULT_TRUNCATED) {
         part = 1 + fault_random(&writer->faults, count - 1);
         sent = write_bytes(writer, bytes, part);
         count_blocked(writer);
     }
-    if (fault == FAULT_PARTIAL_WRITE)
+    if (fault == FAULT_PARTIAL_WRITE) {
         pause_for(writer, fault);
+    }
     if (fault != FAULT_TRUNCATED) {
         sent = write_bytes(writer, bytes + part, count - part) && sent;
         count_blocked(writer);
     }
 
-    if (!sent)
+    if (!sent) {
         journal_add(JOURNAL_RECORDS_LOST, 1);
-    else if (fault != FAULT_CORRUPT && fault != FAULT_TRUNCATED)
+    } else if (fault != FAULT_CORRUPT && fault != FAULT_TRUNCATED) {
         journal_add(JOURNAL_RECORDS_WRITTEN, 1);
-    if (sent && fault != FAULT_NONE)
+    }
+    if (sent && fault != FAULT_NONE) {
         journal_add(JOURNAL_FAULTS + fault, 1);
+    }
 }
 
 static void swap(struct late_record *a, struct late_record *b) {
@@ -113,8 +120,9 @@ static void add_late(struct writer *writer, const struct record *record) {
     size_t at = writer->late_count++;
     heap[at].record = *record;
     heap[at].due_ns = now_ns() + 1 + fault_random(&writer->faults, fault_time_ns(FAULT_LATE));
-    for (; at > 0 && heap[at].due_ns < heap[(at - 1) / 2].due_ns; at = (at - 1) / 2)
+    for (; at > 0 && heap[at].due_ns < heap[(at - 1) / 2].due_ns; at = (at - 1) / 2) {
         swap(&heap[at], &heap[(at - 1) / 2]);
+    }
     queue_hold(&writer->queue, writer->late_count);
 }
 
@@ -123,10 +131,12 @@ static void emit_earliest(struct writer *writer) {
     emit(writer, heap[0].record, FAULT_LATE);
     heap[0] = heap[--writer->late_count];
     for (size_t at = 0, child; (child = at * 2 + 1) < writer->late_count; at = child) {
-        if (child + 1 < writer->late_count && heap[child + 1].due_ns < heap[child].due_ns)
+        if (child + 1 < writer->late_count && heap[child + 1].due_ns < heap[child].due_ns) {
             child++;
-        if (heap[at].due_ns <= heap[child].due_ns)
+        }
+        if (heap[at].due_ns <= heap[child].due_ns) {
             break;
+        }
         swap(&heap[at], &heap[child]);
     }
     queue_hold(&writer->queue, writer->late_count);
@@ -134,8 +144,9 @@ static void emit_earliest(struct writer *writer) {
 
 /* Lets those late records go that are due, or that somebody who drains is waiting for. */
 static void emit_due(struct writer *writer) {
-    while (writer->late_count > 0 && (writer->late[0].due_ns <= now_ns() || queue_awaits_held(&writer->queue)))
+    while (writer->late_count > 0 && (writer->late[0].due_ns <= now_ns() || queue_awaits_held(&writer->queue))) {
         emit_earliest(writer);
+    }
 }
 
 static void *run(void *argument) {
@@ -144,16 +155,20 @@ static void *run(void *argument) {
         emit_due(writer);
         bool slept;
         const struct record *record = queue_front(&writer->queue, writer->late_count > 0 ? writer->late[0].due_ns : QUEUE_NEVER, &slept);
-        if (!record && queue_stopped(&writer->queue))
+        if (!record && queue_stopped(&writer->queue)) {
             return NULL;
-        if (slept)
+        }
+        if (slept) {
             writer->last_ns = now_ns();
-        if (!record)
+        }
+        if (!record) {
             continue;
+        }
         enum fault_kind fault = fault_draw(&writer->faults);
         if (fault == FAULT_LATE) {
-            if (writer->late_count == WRITER_MAX_LATE)
+            if (writer->late_count == WRITER_MAX_LATE) {
                 emit_earliest(writer);
+            }
             add_late(writer, record);
         } else {
             emit(writer, *record, fault);
@@ -168,8 +183,9 @@ int writer_start(struct writer *writer, uint32_t device) {
     writer->last_ns = now_ns();
     fault_seed(&writer->faults, device);
     writer->late = malloc(WRITER_MAX_LATE * sizeof *writer->late);
-    if (!writer->late)
+    if (!writer->late) {
         return -1;
+    }
     if (queue_open(&writer->queue) != 0) {
         free(writer->late);
         return -1;

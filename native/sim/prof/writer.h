@@ -20,8 +20,8 @@ struct writer {
     pthread_t thread;
     /* The thread's own */
     struct fault_source faults;
-    uint64_t last_ns;             /* when it last did something that wasn't waiting for the pipe */
-    struct late_record *late;     /* a heap, the earliest due first */
+    uint64_t last_ns;         /* when it last did something that wasn't waiting for the pipe */
+    struct late_record *late; /* a heap, the earliest due first */
     size_t late_count;
 };
 

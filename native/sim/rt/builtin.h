@@ -11,7 +11,7 @@ aclError builtin_create(const char *name, struct workload **ret_workload);
 struct sketch {
     struct workload *workload;
     aclError error;
-    uint64_t free_at_ns;        /* when the last operator ends */
+    uint64_t free_at_ns; /* when the last operator ends */
     bool is_after_cube;
 };
 

@@ -35,7 +35,8 @@ static void attention(struct sketch *sketch, unsigned layer) {
                 "bert/encoder/layer_%u/attention/self/BatchMatMul", layer);
     sketch_vector(sketch, "SoftmaxV2", 2 * SCORE_BYTES,
                   "bert/encoder/layer_%u/attention/self/RealDivbert/encoder/layer_%u/attention/self/Add"
-                  "bert/encoder/layer_%u/attention/self/SoftmaxV2", layer, layer, layer);
+                  "bert/encoder/layer_%u/attention/self/SoftmaxV2",
+                  layer, layer, layer);
     sketch_cube(sketch, "BatchMatMul", ATTENTION_FLOPS, 2 * ACTIVATION_BYTES + SCORE_BYTES,
                 "bert/encoder/layer_%u/attention/self/BatchMatMul_1", layer);
     sketch_vector(sketch, "ConfusionTransposeD", 2 * ACTIVATION_BYTES, "bert/encoder/layer_%u/attention/self/Transpose", layer);

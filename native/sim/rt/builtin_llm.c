@@ -37,8 +37,8 @@ static void attention(struct sketch *sketch, unsigned layer) {
     sketch_vector(sketch, "RotaryMul", 4 * QUERY, "model/layers.%u/self_attn/rotary_emb/RotaryMul", layer);
     sketch_vector(sketch, "RotaryMul", 4 * CACHE, "model/layers.%u/self_attn/rotary_emb/RotaryMul_1", layer);
     sketch_vector(sketch, "ReshapeAndCache", 8 * CACHE, "model/layers.%u/self_attn/ReshapeAndCache", layer);
-    sketch_cube(sketch, "IncreFlashAttention", 4 * CACHED * QUERY, 2 * 2 * CACHED * CACHE,
-                "model/layers.%u/self_attn/IncreFlashAttention", layer);
+    sketch_cube(sketch, "IncreFlashAttention", 4 * CACHED * QUERY, 2 * 2 * CACHED * CACHE, "model/layers.%u/self_attn/IncreFlashAttention",
+                layer);
     sketch_matmul(sketch, "MatMulV2", 1, QUERY, HIDDEN, "model/layers.%u/self_attn/o_proj/MatMulV2", layer);
     sketch_vector(sketch, "Add", 6 * HIDDEN, "model/layers.%u/Add", layer);
 }

@@ -2,7 +2,7 @@
 #include "builtin.h"
 
 struct convolution {
-    uint64_t side;      /* of its output */
+    uint64_t side; /* of its output */
     uint64_t kernel;
     uint64_t channels_in;
     uint64_t channels_out;
@@ -30,10 +30,10 @@ static void block(struct sketch *sketch, unsigned stage, unsigned index, uint64_
     if (index == 0) {
         sketch_cube(sketch, "Conv2D", flops(shortcut), bytes(shortcut), "res%u%c/branch1/Conv2D", stage, letter);
     }
-    sketch_cube(sketch, "Conv2D", flops(reduce), bytes(reduce),
-                "res%u%c/branch2a/Conv2Dres%u%c/branch2a/Relu", stage, letter, stage, letter);
-    sketch_cube(sketch, "Conv2D", flops(middle), bytes(middle),
-                "res%u%c/branch2b/Conv2Dres%u%c/branch2b/Relu", stage, letter, stage, letter);
+    sketch_cube(sketch, "Conv2D", flops(reduce), bytes(reduce), "res%u%c/branch2a/Conv2Dres%u%c/branch2a/Relu", stage, letter, stage,
+                letter);
+    sketch_cube(sketch, "Conv2D", flops(middle), bytes(middle), "res%u%c/branch2b/Conv2Dres%u%c/branch2b/Relu", stage, letter, stage,
+                letter);
     sketch_cube(sketch, "Conv2D", flops(expand), bytes(expand), "res%u%c/branch2c/Conv2D", stage, letter);
     sketch_vector(sketch, "Add", 3 * 2 * side * side * 4 * channels, "res%u%c/Addres%u%c/Relu", stage, letter, stage, letter);
 }

@@ -25,7 +25,7 @@ struct report {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct subscription *subscriptions;
-static struct report *reports;    /* posted, oldest first */
+static struct report *reports; /* posted, oldest first */
 
 static struct subscription **find(const struct stream *stream) {
     struct subscription **link = &subscriptions;
@@ -80,7 +80,7 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream handle) {
 /* In the stream's thread. */
 static void post(void *argument) {
     struct report *report = argument;
-    bool is_blocking = report->is_blocking;    /* a report that isn't is gone once it is posted */
+    bool is_blocking = report->is_blocking; /* a report that isn't is gone once it is posted */
     pthread_mutex_lock(&lock);
     struct report **link = &reports;
     while (*link) {

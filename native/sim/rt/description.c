@@ -6,7 +6,7 @@
 #include "model.h"
 
 struct aclmdlDesc {
-    struct workload *workload;    /* NULL: not asked for yet */
+    struct workload *workload; /* NULL: not asked for yet */
 };
 
 aclmdlDesc *aclmdlCreateDesc(void) {

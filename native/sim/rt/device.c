@@ -9,7 +9,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     unsigned users;
-    struct context *context;    /* the default one, there while the device has users */
+    struct context *context; /* the default one, there while the device has users */
 } devices[SIM_MAX_DEVICES];
 
 aclError device_check(int32_t device) {

@@ -142,8 +142,8 @@ static aclError set_dynamic(uint32_t model_id, const aclmdlDataset *dataset, siz
     if (index >= inputs->count || strcmp(inputs->items[index].dims.name, ACL_DYNAMIC_TENSOR_NAME) != 0) {
         error = fail(ACL_ERROR_MODEL_NOT_DYNAMIC, "input %zu of model %u is not \"%s\"", index, model_id, ACL_DYNAMIC_TENSOR_NAME);
     } else if (!aclGetDataBufferAddr(buffer) || aclGetDataBufferSizeV2(buffer) < count * sizeof *values) {
-        error = fail(ACL_ERROR_INVALID_PARAM, "the dataset's buffer %zu is missing or smaller than %zu bytes", index,
-                     count * sizeof *values);
+        error =
+            fail(ACL_ERROR_INVALID_PARAM, "the dataset's buffer %zu is missing or smaller than %zu bytes", index, count * sizeof *values);
     } else {
         memcpy(aclGetDataBufferAddr(buffer), values, count * sizeof *values);
     }

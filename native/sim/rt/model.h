@@ -7,8 +7,8 @@
 
 struct model {
     struct model *next;
-    uint32_t id;            /* 1 and up, never given twice in a process; bundles count along */
-    uint32_t bundle_id;     /* 0: not from a bundle */
+    uint32_t id;        /* 1 and up, never given twice in a process; bundles count along */
+    uint32_t bundle_id; /* 0: not from a bundle */
     uint32_t device;
     struct workload *workload;
     unsigned uses;

@@ -46,8 +46,8 @@ static uint64_t read_whole(const char *variable, uint64_t least, uint64_t most, 
 static void read_environment(void) {
     read_speed("OPSTREAM_SIM_SPEED");
     values.devices = (uint32_t)read_whole("OPSTREAM_SIM_DEVICES", 1, SIM_MAX_DEVICES, "a whole number from 1 to 64", values.devices);
-    values.clock_offset_ns = read_whole("OPSTREAM_SIM_CLOCK_OFFSET_NS", 0, UINT64_C(1000000000000000000),
-                                        "a whole number from 0 to 10^18", values.clock_offset_ns);
+    values.clock_offset_ns = read_whole("OPSTREAM_SIM_CLOCK_OFFSET_NS", 0, UINT64_C(1000000000000000000), "a whole number from 0 to 10^18",
+                                        values.clock_offset_ns);
 }
 
 const struct settings *settings(void) {

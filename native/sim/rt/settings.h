@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 struct settings {
-    double speed;               /* 0 = unthrottled */
+    double speed; /* 0 = unthrottled */
     uint32_t devices;
     uint64_t clock_offset_ns;
-    char complaint[200];        /* what is wrong with the environment, "" when nothing is; the value in question has its default then */
+    char complaint[200]; /* what is wrong with the environment, "" when nothing is; the value in question has its default then */
 };
 
 /* Any thread. */

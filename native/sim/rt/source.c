@@ -55,7 +55,7 @@ static aclError read_all(int fd, const char *path, struct source *ret_source) {
 }
 
 aclError source_open(const char *path, struct source *ret_source) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* O_NONBLOCK: opening a pipe must not wait for its writer */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: opening a pipe must not wait for its writer */
     if (fd < 0) {
         return fail(ACL_ERROR_INVALID_FILE, "%s: %s", path, strerror(errno));
     }

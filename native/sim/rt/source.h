@@ -5,10 +5,10 @@
 #include "acl/acl.h"
 
 struct source {
-    const char *name;   /* the path, or what stands for one; the caller's */
-    const char *text;   /* without the byte order mark, if there was one */
+    const char *name; /* the path, or what stands for one; the caller's */
+    const char *text; /* without the byte order mark, if there was one */
     const char *end;
-    void *content;      /* what source_close frees */
+    void *content; /* what source_close frees */
 };
 
 /* Reads a regular file into memory. ACL_ERROR_INVALID_FILE when that can't be done. */

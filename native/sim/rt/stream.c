@@ -17,7 +17,7 @@ struct stream {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct task *first;     /* the one being done stays first until it is done */
+    struct task *first; /* the one being done stays first until it is done */
     struct task **end;
     bool is_ending;
 };

@@ -191,5 +191,5 @@ size_t workload_work_bytes(const struct workload *workload) {
 }
 
 size_t workload_weight_bytes(const struct workload *workload) {
-    return workload->weight_bytes ? workload->weight_bytes : 512;    /* never 0: applications allocate it unasked */
+    return workload->weight_bytes ? workload->weight_bytes : 512; /* never 0: applications allocate it unasked */
 }

@@ -18,12 +18,12 @@
 struct workload_operator {
     char *name;
     char *type;
-    uint64_t start_ns;      /* after the execution's begin, divided by the speed */
-    uint64_t duration_ns;   /* as listed, at any speed */
+    uint64_t start_ns;    /* after the execution's begin, divided by the speed */
+    uint64_t duration_ns; /* as listed, at any speed */
 };
 
 struct workload_tensor {
-    aclmdlIODims dims;      /* with the name */
+    aclmdlIODims dims; /* with the name */
     aclFormat format;
     aclDataType data_type;
     size_t bytes;
@@ -35,7 +35,7 @@ struct workload_tensors {
 };
 
 struct workload {
-    struct workload_operator *operators;    /* in the order of their ends; at least one */
+    struct workload_operator *operators; /* in the order of their ends; at least one */
     size_t operator_count;
     size_t operator_capacity;
     struct workload_tensors inputs;

@@ -7,7 +7,7 @@
 #include "workload.h"
 
 struct field {
-    const char *at;         /* without the quotes around it */
+    const char *at; /* without the quotes around it */
     size_t length;
     bool is_quoted;
 };

@@ -17,7 +17,7 @@ struct field {
 struct line {
     const struct source *source;
     struct field fields[MOST_FIELDS];
-    size_t count;   /* may exceed MOST_FIELDS; those beyond aren't kept */
+    size_t count; /* may exceed MOST_FIELDS; those beyond aren't kept */
 };
 
 static void split(struct line *line, const char *at, const char *end) {

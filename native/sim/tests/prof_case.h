@@ -21,24 +21,24 @@
 #include <unistd.h>
 
 #define CASE_FAILED 99
-#define CASE_WRITE_FD 100   /* ENDS_WHEN_READ: a pipe whose read end the parent has */
-#define CASE_READY_FD 101   /* ENDS_WHEN_READ: the case says here that it is about to hang */
+#define CASE_WRITE_FD 100 /* ENDS_WHEN_READ: a pipe whose read end the parent has */
+#define CASE_READY_FD 101 /* ENDS_WHEN_READ: the case says here that it is about to hang */
 #define RECORD 80u
 #define PATIENCE_MS 60000
 
-#define CHECK(condition)                                                                              \
-    do {                                                                                              \
-        if (!(condition)) {                                                                           \
-            fprintf(stderr, "%s:%d: not so: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno); \
-            _exit(CASE_FAILED);                                                                       \
-        }                                                                                             \
+#define CHECK(condition)                                                                                                                   \
+    do {                                                                                                                                   \
+        if (!(condition)) {                                                                                                                \
+            fprintf(stderr, "%s:%d: not so: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno);                                      \
+            _exit(CASE_FAILED);                                                                                                            \
+        }                                                                                                                                  \
     } while (0)
 
 enum prof_end {
-    ENDS_CLEAN,       /* exit status 0 */
-    ENDS_CRASHED,     /* a signal, or a sanitizer's report of one */
+    ENDS_CLEAN,   /* exit status 0 */
+    ENDS_CRASHED, /* a signal, or a sanitizer's report of one */
     ENDS_BY_SIGPIPE,
-    ENDS_WHEN_READ,   /* hangs until the parent reads CASE_WRITE_FD's pipe, then status 0 */
+    ENDS_WHEN_READ, /* hangs until the parent reads CASE_WRITE_FD's pipe, then status 0 */
 };
 
 struct prof_case {
@@ -46,12 +46,12 @@ struct prof_case {
     void (*run)(void);
     enum prof_end end;
     const char *faults;
-    const char *variable;   /* one more, NAME=VALUE */
+    const char *variable; /* one more, NAME=VALUE */
 };
 
 struct stream {
     int read_fd;
-    int *write_fd;   /* lives as long as the process, as the profiler may read it at any time */
+    int *write_fd; /* lives as long as the process, as the profiler may read it at any time */
 };
 
 static inline uint64_t journal_value(const char *name) {
@@ -65,8 +65,9 @@ static inline uint64_t journal_value(const char *name) {
         CHECK(memcmp(journal, "OPSIMJNL\1\0\0\0\0\0\0\0\100\0\0\0\0\0\0\0\40\0\0\0\0\0\0\0", 32) == 0);
     }
     for (const char *slot = journal + 32; slot < journal + 2080; slot += 32) {
-        if (strncmp(slot, name, 24) == 0)
+        if (strncmp(slot, name, 24) == 0) {
             return __atomic_load_n((const uint64_t *)(const void *)(slot + 24), __ATOMIC_RELAXED);
+        }
     }
     fprintf(stderr, "the journal has no %s\n", name);
     _exit(CASE_FAILED);
@@ -97,8 +98,9 @@ static inline uint32_t load_model(int device, unsigned count) {
     FILE *file = fdopen(fd, "w");
     CHECK(file);
     fprintf(file, "opstream-workload 1\n");
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         fprintf(file, "op\t%u\t1000\tConv2D\tlayer/%u\n", i * 1000, i);
+    }
     CHECK(fclose(file) == 0);
     uint32_t id;
     CHECK(aclrtSetDevice(device) == 0);
@@ -138,8 +140,9 @@ static inline void read_bytes(int fd, void *to, size_t count) {
 /* Reads to the end of the file; returns the number of bytes. */
 static inline size_t read_all(int fd, uint8_t *to, size_t room) {
     size_t count = 0;
-    for (ssize_t got; (got = read(fd, to + count, room - count)) != 0; count += (size_t)got)
+    for (ssize_t got; (got = read(fd, to + count, room - count)) != 0; count += (size_t)got) {
         CHECK(got > 0);
+    }
     return count;
 }
 
@@ -154,8 +157,9 @@ static inline bool ends_in_time(pid_t pid, int ms) {
 
 static inline int status_of(pid_t pid) {
     int status;
-    if (!ends_in_time(pid, PATIENCE_MS))
+    if (!ends_in_time(pid, PATIENCE_MS)) {
         kill(pid, SIGKILL);
+    }
     CHECK(waitpid(pid, &status, 0) == pid);
     return status;
 }
@@ -167,10 +171,12 @@ static inline bool crashed(int status) {
 static inline void exec_case(const struct prof_case *test, const char *journal, const int pipe_ends[2], const int ready[2]) {
     setenv("OPSTREAM_SIM_SPEED", "0", 1);
     setenv("OPSTREAM_SIM_JOURNAL", journal, 1);
-    if (test->faults)
+    if (test->faults) {
         setenv("OPSTREAM_SIM_FAULTS", test->faults, 1);
-    if (test->variable)
+    }
+    if (test->variable) {
         putenv((char *)test->variable);
+    }
     CHECK(dup2(pipe_ends[1], CASE_WRITE_FD) >= 0 && dup2(ready[1], CASE_READY_FD) >= 0);
     execl("/proc/self/exe", "case", test->name, (char *)NULL);
     _exit(CASE_FAILED);
@@ -184,8 +190,9 @@ static inline bool run_case(const struct prof_case *test) {
     CHECK(fd >= 0 && pipe2(pipe_ends, O_CLOEXEC) == 0 && pipe2(ready, O_CLOEXEC) == 0);
     close(fd);
     pid_t pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
         exec_case(test, journal, pipe_ends, ready);
+    }
     CHECK(pid > 0);
     close(pipe_ends[1]);
     close(ready[1]);
@@ -230,9 +237,9 @@ static inline int run_cases(int argc, char **argv, const struct prof_case *cases
     return failed || argc != 1;
 }
 
-#define RUN_CASES(cases)               \
-    int main(int argc, char **argv) {  \
-        return run_cases(argc, argv, cases, sizeof(cases) / sizeof *(cases)); \
+#define RUN_CASES(cases)                                                                                                                   \
+    int main(int argc, char **argv) {                                                                                                      \
+        return run_cases(argc, argv, cases, sizeof(cases) / sizeof *(cases));                                                              \
     }
 
 #endif

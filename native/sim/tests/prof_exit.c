@@ -41,14 +41,16 @@ static void decode_in_new_handler(void) {
 
 static void *decode_for_ever(void *unused) {
     char name[64];
-    for (;;)
+    for (;;) {
         aclprofGetOpName(kept, RECORD, 0, name, sizeof name);
+    }
     return unused;
 }
 
 static void wait_for_ever(void) {
-    for (;;)
+    for (;;) {
         pause();
+    }
 }
 
 /* main's return finds another thread in a getter. */
@@ -72,8 +74,9 @@ static void unsubscribe_in_new_handler(void) {
 }
 
 static void *execute_for_ever(void *unused) {
-    for (;;)
+    for (;;) {
         execute(model);
+    }
     return unused;
 }
 
@@ -81,8 +84,9 @@ static void *execute_for_ever(void *unused) {
 static void exit_without_reader(void) {
     begin();
     *stream.write_fd = CASE_WRITE_FD;
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 2000; i++) {
         execute(model);
+    }
     CHECK(write(CASE_READY_FD, "x", 1) == 1);
 }
 
@@ -117,8 +121,7 @@ static void by_exec(void) {
     execl("/proc/self/exe", "case", "nothing", (char *)NULL);
 }
 
-static void nothing(void) {
-}
+static void nothing(void) {}
 
 static void child_of_subscribed(void) {
     begin();

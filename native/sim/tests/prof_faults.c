@@ -121,8 +121,9 @@ static void late(void) {
     deliver();
     CHECK(delivery.bytes == (OPERATORS + 1) * RECORD);
     unsigned descents = 0;
-    for (uint32_t i = 1; i < OPERATORS; i++)
+    for (uint32_t i = 1; i < OPERATORS; i++) {
         descents += aclprofGetOpStart(delivery.data, delivery.bytes, i) < aclprofGetOpStart(delivery.data, delivery.bytes, i - 1);
+    }
     CHECK(descents > 0);
     CHECK(tally_up().records == OPERATORS + 1 && journal_value("fault.late") == 5);
 }
@@ -151,8 +152,9 @@ static void probability(void) {
 /* A byte for each record: whether it is bad. */
 static void which_are_bad(uint8_t *ret_map) {
     deliver();
-    for (uint32_t i = 0; i <= OPERATORS; i++)
+    for (uint32_t i = 0; i <= OPERATORS; i++) {
         ret_map[i] = !good(delivery.data + i * RECORD);
+    }
 }
 
 /* The same seed makes the same faults in every process. */
@@ -219,8 +221,9 @@ static void subscribe_fails(void) {
 
 static void getter_crash(void) {
     deliver();
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         CHECK(aclprofGetModelId(delivery.data, RECORD, 0) == delivery.model);
+    }
     aclprofGetModelId(delivery.data, RECORD, 0);
     _exit(CASE_FAILED);
 }
@@ -245,7 +248,8 @@ static const struct prof_case cases[] = {
     {.name = "getter_refusal", .run = getter_refusal, .faults = "getter-refusal=count:5"},
     {.name = "late", .run = late, .faults = "late=count:5@20ms"},
     {.name = "stall", .run = stall, .faults = "stall=count:2@500us"},
-    {.name = "all_together", .run = all_together,
+    {.name = "all_together",
+     .run = all_together,
      .faults = "corrupt=count:3,end-before-start=count:3,getter-error=count:3,getter-refusal=count:3,late=count:3,"
                "partial-write=count:3@1ms,stall=count:3@1ms,truncated=count:3"},
     {.name = "probability", .run = probability, .faults = "corrupt=0.05"},

@@ -1,7 +1,7 @@
 /* What the getters answer, what they consume, and what they refuse. */
 #include "prof_case.h"
 
-#define OPERATORS 3u   /* and the key point */
+#define OPERATORS 3u /* and the key point */
 
 /* The records of one execution, unsubscribed since. */
 static uint32_t one_execution(uint8_t *ret_records) {
@@ -49,8 +49,9 @@ static void answers(void) {
 
 static uint32_t crc32c(const uint8_t *bytes, size_t count) {
     uint32_t crc = 0xFFFFFFFFu;
-    for (size_t bit = 0; bit < count * 8; bit++)
+    for (size_t bit = 0; bit < count * 8; bit++) {
         crc = (crc >> 1) ^ (((crc ^ bytes[bit / 8] >> bit % 8) & 1) ? 0x82F63B78u : 0);
+    }
     return crc;
 }
 
@@ -103,8 +104,9 @@ static void unread_stay(void) {
         execute(model);
         read_bytes(stream.read_fd, others, sizeof others);
         CHECK(aclprofGetOpName(others + RECORD, RECORD, 0, text, sizeof text) == 0 && strcmp(text, "layer/1") == 0);
-        if (i % 2)
+        if (i % 2) {
             CHECK(aclprofGetOpType(others + RECORD, RECORD, 0, text, sizeof text) == 0);
+        }
     }
     CHECK(aclprofModelUnSubscribe(model) == 0);
     CHECK(journal_value("strings_made") == 3001 * 2 * (OPERATORS + 1) && journal_value("strings_read") == 4500);

@@ -152,8 +152,9 @@ static void stamps(void) {
     aclprofDestroyStamp(stamp);
     CHECK(aclprofMark(stamp) == -1 && aclprofPush(stamp) == -1);
 
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         CHECK(aclprofCreateStamp());
+    }
     CHECK(aclprofCreateStamp() == NULL);
     CHECK(aclprofStop(config) == 0 && aclprofFinalize() == 0);
     CHECK(aclprofInit("/tmp", 4) == 0 && aclprofStart(config) == 0);

@@ -19,8 +19,9 @@ static bool at_end(struct stream stream) {
 
 static void discard(struct stream stream, size_t records) {
     uint8_t record[RECORD];
-    for (size_t i = 0; i < records; i++)
+    for (size_t i = 0; i < records; i++) {
         read_bytes(stream.read_fd, record, sizeof record);
+    }
 }
 
 static void codes(void) {
@@ -224,10 +225,12 @@ static void await_sleep_of_unsubscriber(void) {
         char path[64], line[512] = "";
         snprintf(path, sizeof path, "/proc/self/task/%d/stat", unsubscriber_id);
         FILE *stat = fopen(path, "r");
-        if (stat && fgets(line, sizeof line, stat) && strrchr(line, ')'))
+        if (stat && fgets(line, sizeof line, stat) && strrchr(line, ')')) {
             state = strrchr(line, ')')[2];
-        if (stat)
+        }
+        if (stat) {
             fclose(stat);
+        }
     }
 }
 
@@ -255,8 +258,9 @@ static void nobody_reads(struct stream stream) {
         uint8_t records[65536];
         struct pollfd either[2] = {{stream.read_fd, POLLIN, 0}, {done[0], POLLIN, 0}};
         CHECK(poll(either, 2, PATIENCE_MS) > 0);
-        if (either[1].revents)
+        if (either[1].revents) {
             waiting -= (int)read(done[0], records, 2);
+        }
         ssize_t got = read(stream.read_fd, records, sizeof records);
         bytes += got > 0 ? (size_t)got : 0;
     }
@@ -264,8 +268,9 @@ static void nobody_reads(struct stream stream) {
     pthread_join(unsubscriber, NULL);
     pthread_join(subscriber, NULL);
     uint8_t rest[65536];
-    for (ssize_t got; (got = read(stream.read_fd, rest, sizeof rest)) > 0;)
+    for (ssize_t got; (got = read(stream.read_fd, rest, sizeof rest)) > 0;) {
         bytes += (size_t)got;
+    }
     CHECK(bytes == journal_value("records_made") * RECORD && journal_value("records_lost") == 0);
     CHECK(bytes > QUEUE_RECORDS * RECORD && bytes % RECORD == 0);
     CHECK(journal_value("writer_blocked_ns") > 0);
@@ -326,8 +331,9 @@ static int thread_count(void) {
     int count = 0;
     DIR *tasks = opendir("/proc/self/task");
     CHECK(tasks);
-    for (struct dirent *task; (task = readdir(tasks));)
+    for (struct dirent *task; (task = readdir(tasks));) {
         count += task->d_name[0] != '.';
+    }
     closedir(tasks);
     return count;
 }

@@ -119,7 +119,7 @@ aclDataBuffer *aclCreateDataBuffer(void *data, size_t size);
 aclError aclDestroyDataBuffer(const aclDataBuffer *dataBuffer);
 aclError aclUpdateDataBuffer(aclDataBuffer *dataBuffer, void *data, size_t size);
 void *aclGetDataBufferAddr(const aclDataBuffer *dataBuffer);
-uint32_t aclGetDataBufferSize(const aclDataBuffer *dataBuffer);   /* as the API has it: cut to 32 bits */
+uint32_t aclGetDataBufferSize(const aclDataBuffer *dataBuffer); /* as the API has it: cut to 32 bits */
 size_t aclGetDataBufferSizeV2(const aclDataBuffer *dataBuffer);
 
 #pragma GCC visibility pop

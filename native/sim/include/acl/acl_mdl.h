@@ -11,7 +11,7 @@ extern "C" {
 
 #define ACL_MAX_DIM_CNT 128
 #define ACL_MAX_TENSOR_NAME_LEN 128
-#define ACL_DYNAMIC_TENSOR_NAME "ascend_mbatch_shape_data"   /* a model with an input of this name takes dynamic batches or sizes */
+#define ACL_DYNAMIC_TENSOR_NAME "ascend_mbatch_shape_data" /* a model with an input of this name takes dynamic batches or sizes */
 
 #define ACL_MDL_LOAD_FROM_FILE 1
 #define ACL_MDL_LOAD_FROM_FILE_WITH_MEM 2
@@ -60,7 +60,7 @@ aclError aclmdlLoadFromMemWithMem(const void *model, size_t modelSize, uint32_t 
                                   size_t weightSize);
 aclError aclmdlQuerySize(const char *fileName, size_t *workSize, size_t *weightSize);
 aclError aclmdlQuerySizeFromMem(const void *model, size_t modelSize, size_t *workSize, size_t *weightSize);
-aclError aclmdlUnload(uint32_t modelId);   /* waits for the model's executions, those in streams included */
+aclError aclmdlUnload(uint32_t modelId); /* waits for the model's executions, those in streams included */
 
 /* Loading by attributes. An attribute's value is copied; where it is a pointer, the pointer is, except for the path, which is copied whole.
  * Queues are not simulated. */

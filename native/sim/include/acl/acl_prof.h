@@ -26,7 +26,7 @@ typedef enum {
     ACL_AICORE_L2_CACHE = 6,
     ACL_AICORE_PIPE_EXECUTE_UTILIZATION = 7,
     ACL_AICORE_MEMORY_ACCESS = 8,
-    ACL_AICORE_NONE = 0xFF,   /* the only one for a subscription */
+    ACL_AICORE_NONE = 0xFF, /* the only one for a subscription */
 } aclprofAicoreMetrics;
 
 /* What aclprofCreateConfig's dataTypes is made of. */
