@@ -54,7 +54,7 @@ test-long: $(VENV)/.tested .tools/usr/bin/promtool $(VENV)-address/.installed
 lint: $(VENV)/.tested
 	$(BIN)/ruff check daemon tests native && $(BIN)/ruff format --check daemon tests native
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(filter-out %/histogram_bounds.h,$(filter %.c %.h,$(NATIVE)))
+	@$(BIN)/clang-format --dry-run --Werror $(filter-out %/histogram_bounds.h,$(filter %.c %.h,$(NATIVE)))
 
 test-native: $(VENV)/.tested
 	for sanitizer in address thread; do \
