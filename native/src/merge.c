@@ -5,15 +5,8 @@
 
 #include "label.h"
 
-#define BLOCK_BYTES ((size_t)256 << 10)
 #define TABLE_CAPACITY_MIN 256u
 #define REPLACEMENT "\xef\xbf\xbd"
-
-struct merge_block {
-    struct merge_block *next;
-    size_t used;
-    _Alignas(16) char bytes[BLOCK_BYTES];
-};
 
 int opstream_exposition_new(opstream_exposition **ret_exposition) {
     struct hash_seed seed;
@@ -34,11 +27,7 @@ void opstream_exposition_free(opstream_exposition *exposition) {
     if (!exposition) {
         return;
     }
-    while (exposition->blocks) {
-        struct merge_block *next = exposition->blocks->next;
-        free(exposition->blocks);
-        exposition->blocks = next;
-    }
+    arena_free(&exposition->arena);
     free(exposition->model_table.entries);
     free(exposition->type_table.entries);
     free(exposition->series_table.entries);
@@ -46,38 +35,6 @@ void opstream_exposition_free(opstream_exposition *exposition) {
     free(exposition->series);
     free(exposition->text);
     free(exposition);
-}
-
-/* ---- Memory ---- */
-
-static void *take(opstream_exposition *exposition, size_t bytes) {
-    struct merge_block *block = exposition->blocks;
-    bytes = (bytes + 15) / 16 * 16;
-    if (bytes > BLOCK_BYTES) {
-        return NULL;
-    }
-    if (!block || BLOCK_BYTES - block->used < bytes) {
-        block = malloc(sizeof(*block));
-        if (!block) {
-            return NULL;
-        }
-        block->next = exposition->blocks;
-        block->used = 0;
-        exposition->blocks = block;
-    }
-    void *taken = block->bytes + block->used;
-    block->used += bytes;
-    return taken;
-}
-
-static const char *keep_text(opstream_exposition *exposition, const char *text, size_t length) {
-    char *kept = take(exposition, length + 1);
-    if (!kept) {
-        return NULL;
-    }
-    memcpy(kept, text, length);
-    kept[length] = '\0';
-    return kept;
 }
 
 /* Room for one more entry. */
@@ -151,14 +108,14 @@ static struct merged_model *model_of(opstream_exposition *exposition, struct key
             return model;
         }
     }
-    struct merged_model *model = take(exposition, sizeof(*model));
+    struct merged_model *model = arena_take(&exposition->arena, sizeof(*model));
     if (!model) {
         return NULL;
     }
     *model = (struct merged_model){.device = device};
-    model->app = keep_text(exposition, app.text, app.length);
-    model->labels = keep_text(exposition, labels.text, labels.length);
-    model->name = keep_text(exposition, name.text, name.length);
+    model->app = arena_text(&exposition->arena, app.text, app.length);
+    model->labels = arena_text(&exposition->arena, labels.text, labels.length);
+    model->name = arena_text(&exposition->arena, name.text, name.length);
     if (!model->app || !model->labels || !model->name) {
         return NULL;
     }
@@ -181,12 +138,12 @@ static struct merged_type *type_of(opstream_exposition *exposition, struct merge
             return type;
         }
     }
-    struct merged_type *type = take(exposition, sizeof(*type));
+    struct merged_type *type = arena_take(&exposition->arena, sizeof(*type));
     if (!type) {
         return NULL;
     }
-    *type =
-        (struct merged_type){.model = model, .type = keep_text(exposition, text.text, text.length), .type_length = (uint32_t)text.length};
+    *type = (struct merged_type){
+        .model = model, .type = arena_text(&exposition->arena, text.text, text.length), .type_length = (uint32_t)text.length};
     if (!type->type) {
         return NULL;
     }
@@ -209,12 +166,12 @@ static struct merged_series *series_of(opstream_exposition *exposition, struct m
             return series;
         }
     }
-    struct merged_series *series = take(exposition, sizeof(*series));
+    struct merged_series *series = arena_take(&exposition->arena, sizeof(*series));
     if (!series) {
         return NULL;
     }
-    *series =
-        (struct merged_series){.type = type, .name = keep_text(exposition, name.text, name.length), .name_length = (uint32_t)name.length};
+    *series = (struct merged_series){
+        .type = type, .name = arena_text(&exposition->arena, name.text, name.length), .name_length = (uint32_t)name.length};
     if (!series->name) {
         return NULL;
     }

@@ -2,6 +2,7 @@
 #ifndef OPSTREAM_MERGE_H
 #define OPSTREAM_MERGE_H
 
+#include "arena.h"
 #include "hash.h"
 #include "view.h"
 
@@ -43,7 +44,7 @@ struct merge_table {
 
 struct opstream_exposition {
     struct hash_seed seed;
-    struct merge_block *blocks; /* memory that is freed all at once */
+    struct arena arena; /* of all that is found in the tables, and of its texts */
     struct merge_table model_table, type_table, series_table;
     struct merged_model **models;  /* sorted, when `sorted` */
     struct merged_series **series; /* those with a record, sorted, when `sorted` */
