@@ -3,18 +3,21 @@
 A worker has a session of its own and may outlive a supervisor that is killed. Who runs a model is told by the worker's
 claim (claim.py), a lock that it holds as long as it lives: a supervisor adopts the worker that holds it, ends one whose
 configuration is outdated, and starts one where there is none. So it needs not wait for workers to make themselves
-heard, and two supervisors side by side (`serve` and `hosted`) do no harm.
+heard. A state directory has one supervisor: a second one would end what the first one has started.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import fcntl
 import logging
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -56,8 +59,15 @@ def standings(config: Config) -> list[Standing]:
     return found
 
 
+class SupervisorInUse(Exception):
+    """Another supervisor has the state directory."""
+
+
 class Supervisor:
-    """Keeps one worker for each hosted model running while its context lasts, and ends them all with it."""
+    """Keeps one worker for each hosted model running while its context lasts, and ends them all with it.
+
+    Entering it raises SupervisorInUse, or OSError where the state directory can't be written.
+    """
 
     def __init__(self, config: Config, *, log_level: str = "info", log_format: log.Format = "logfmt") -> None:
         self._assignments = assignments(config)
@@ -65,11 +75,19 @@ class Supervisor:
         self._log_flags = [f"--log.level={log_level}", f"--log.format={log_format}"]
         self._processes: dict[Path, Process] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._reign = contextlib.ExitStack()
 
     async def __aenter__(self) -> Self:
         folder = claims_folder(self._state_directory)
-        if self._assignments:
-            folder.mkdir(parents=True, exist_ok=True)
+        if not self._assignments and not folder.exists():
+            return self
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._reign.enter_context(_alone(folder))
+        except SupervisorInUse:
+            if self._assignments:
+                raise
+            return self  # without models there is nothing to quarrel about
         configured = {self._path(assignment) for assignment in self._assignments}
         await _end_all(_holders(path for path in folder.glob("*.claim") if path not in configured))
         self._tasks = [asyncio.create_task(self._keep(assignment)) for assignment in self._assignments]
@@ -85,6 +103,7 @@ class Supervisor:
         pids = {process.pid for process in self._processes.values()}
         others = _holders(self._path(assignment) for assignment in self._assignments)
         await _end_all([*self._processes.values(), *(other for other in others if other.pid not in pids)])
+        self._reign.close()
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -153,6 +172,20 @@ class Supervisor:
         return assignment.claim_path(self._state_directory)
 
 
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keeps other supervisors from the folder. The kernel drops the lock with the process; no worker inherits it."""
+    fd = os.open(folder / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SupervisorInUse(f"another `serve` or `hosted` supervises the workers of {folder}") from None
+        yield
+    finally:
+        os.close(fd)
+
+
 def _fields(assignment: Assignment) -> dict[str, object]:
     return {"model": assignment.name, "device": assignment.device}
 
@@ -202,5 +235,9 @@ def main(arguments: Sequence[str]) -> int:
     if not config.hosted.models:
         _log.warning("the configuration has no hosted models")
         return 0
-    asyncio.run(supervise(config, log_level=options.log_level, log_format=options.log_format))
+    try:
+        asyncio.run(supervise(config, log_level=options.log_level, log_format=options.log_format))
+    except (OSError, SupervisorInUse) as error:
+        _log.error("cannot run", extra=log.fields(error=str(error)))
+        return 1
     return 0

@@ -16,7 +16,7 @@ from opstreamd import __version__, configfile, log
 from opstreamd.agent_socket import SocketInUse
 from opstreamd.collector import Collector
 from opstreamd.config import Config
-from opstreamd.hosted import Supervisor
+from opstreamd.hosted import Supervisor, SupervisorInUse
 from opstreamd.http import Http
 from opstreamd.publishers import Publishers
 
@@ -27,7 +27,8 @@ _log = logging.getLogger(__name__)
 async def daemon(config: Config, *, log_level: str = "info", log_format: log.Format = "logfmt") -> AsyncIterator[Http]:
     """Serves while the context lasts; then hosted workers end in good order, and running downloads finish.
 
-    Other publishers are left alone: they wait for the next daemon. Raises SocketInUse or OSError when it cannot start.
+    Other publishers are left alone: they wait for the next daemon. Raises SocketInUse, SupervisorInUse or
+    OSError when it cannot start.
     """
     publishers = Publishers(config)
     collector = Collector(config, publishers)
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
     _prepare_process()
     try:
         asyncio.run(run(config, handler, log_level=options.log_level, log_format=options.log_format))
-    except (OSError, SocketInUse) as error:
+    except (OSError, SocketInUse, SupervisorInUse) as error:
         _log.error("cannot run", extra=log.fields(error=str(error)))
         return 1
     return 0

@@ -21,7 +21,7 @@ from opstreamd.assignment import Assignment, Exit, assignments
 from opstreamd.claim import Condition, Record, Sight
 from opstreamd.config import Acl, Agent, Config, Hosted, HostedModel, State
 from opstreamd.durations import Duration
-from opstreamd.hosted import Standing, Supervisor, standings
+from opstreamd.hosted import Standing, Supervisor, SupervisorInUse, standings
 
 T = TypeVar("T")
 
@@ -72,6 +72,20 @@ class Place:
             return record if record is not None and record.condition == Condition.FAILED else None
 
         return await until(find)
+
+    def abandoned(self) -> int:
+        """The pid of a worker whose supervisor was killed."""
+        folder = Path(self.config.state.directory)
+        file = folder / "opstreamd.toml"
+        file.write_text(
+            f'agent.socket = "{self.config.agent.socket}"\nstate.directory = "{folder}"\nacl.simulator = true\n'
+            '[[hosted.models]]\nname = "canary"\nmodel = "resnet50"\ninterval = "20ms"\n'
+        )
+        command = [sys.executable, "-c", "import sys; from opstreamd.hosted import main; main(sys.argv[1:])"]
+        with subprocess.Popen([*command, f"--config.file={file}"]) as supervisor:
+            pid = asyncio.run(self.running())
+            supervisor.kill()
+        return pid
 
     @contextlib.asynccontextmanager
     async def supervised(self) -> AsyncIterator[int]:
@@ -141,17 +155,8 @@ def test_a_killed_worker_is_replaced_and_counted(place: Place) -> None:
     run(test())
 
 
-def test_a_worker_outlives_a_killed_supervisor_and_is_adopted(place: Place, tmp_path: Path) -> None:
-    file = tmp_path / "opstreamd.toml"
-    file.write_text(
-        f'agent.socket = "{place.config.agent.socket}"\nstate.directory = "{tmp_path}"\nacl.simulator = true\n'
-        '[[hosted.models]]\nname = "canary"\nmodel = "resnet50"\ninterval = "20ms"\n'
-    )
-
-    command = [sys.executable, "-c", "import sys; from opstreamd.hosted import main; main(sys.argv[1:])"]
-    with subprocess.Popen([*command, f"--config.file={file}"]) as supervisor:
-        pid = asyncio.run(place.running())
-        supervisor.kill()
+def test_a_worker_outlives_a_killed_supervisor_and_is_adopted(place: Place) -> None:
+    pid = place.abandoned()
 
     async def test() -> None:
         async with place.supervised() as adopted:
@@ -163,35 +168,38 @@ def test_a_worker_outlives_a_killed_supervisor_and_is_adopted(place: Place, tmp_
 
 
 def test_an_adopted_worker_that_dies_is_replaced(place: Place) -> None:
+    pid = place.abandoned()
+
     async def test() -> None:
-        async with place.supervised() as first, place.supervised() as same:
-            assert first == same
-            os.kill(first, signal.SIGKILL)
-            await until(lambda: place.look().holder not in (0, first))
+        async with place.supervised() as adopted:
+            assert adopted == pid
+            os.kill(adopted, signal.SIGKILL)
+            await until(lambda: place.look().holder not in (0, adopted))
 
     run(test())
 
 
 def test_an_outdated_worker_is_replaced_in_good_order(place: Place) -> None:
+    pid = place.abandoned()
+    place.change(interval=Duration.parse("30ms"))
+
     async def test() -> None:
-        async with place.supervised() as first:
-            place.change(interval=Duration.parse("30ms"))
-            async with place.supervised() as second:
-                assert second != first
-                assert place.standing.restarts == 0
+        async with place.supervised() as second:
+            assert second != pid
+            assert place.standing.restarts == 0
 
     run(test())
 
 
 def test_a_worker_of_a_model_that_is_no_longer_configured_is_ended(place: Place) -> None:
     path = place.assignment.claim_path(place.config.state.directory)
+    pid = place.abandoned()
+    place.config = dataclasses.replace(place.config, hosted=Hosted())
 
     async def test() -> None:
-        async with place.supervised():
-            place.config = dataclasses.replace(place.config, hosted=Hosted())
-            assert claim.look(path).holder
-            async with Supervisor(place.config):
-                assert claim.look(path).holder == 0
+        assert claim.look(path).holder == pid
+        async with Supervisor(place.config):
+            assert claim.look(path).holder == 0
 
     run(test())
 
@@ -294,12 +302,18 @@ def test_a_worker_without_a_daemon_ends_itself_after_retention(place: Place) -> 
     run(test())
 
 
-def test_two_supervisors_side_by_side_have_one_worker(place: Place) -> None:
+def test_a_state_directory_has_one_supervisor(place: Place) -> None:
     async def test() -> None:
-        async with Supervisor(place.config, log_level="error"), Supervisor(place.config, log_level="error"):
-            pid = await place.running()
+        without_models = dataclasses.replace(place.config, hosted=Hosted())
+        async with place.supervised() as pid:
+            with pytest.raises(SupervisorInUse, match="another"):
+                async with Supervisor(place.config, log_level="error"):
+                    pass
+            async with Supervisor(without_models, log_level="error"):
+                pass
             assert place.look().holder == pid
-        assert place.look().holder == 0
+        async with place.supervised() as pid:
+            assert place.look().holder == pid
 
     run(test())
 
