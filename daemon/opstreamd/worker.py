@@ -26,11 +26,15 @@ from opstreamd.assignment import Assignment, Exit
 from opstreamd.backoff import Backoff
 from opstreamd.claim import Claim, Condition
 from opstreamd.durations import Duration
+from opstreamd.labels import HOSTED_APP
 
 _log = logging.getLogger("opstreamd.worker")
 
 _LOOK_NS = 1_000_000_000
 """How often an idle worker looks whether the daemon is there."""
+
+COMPLAIN_NS = 5 * 10**9
+"""A daemon that was restarted is back by then."""
 _POLL_NS = 1_000_000
 """What poll counts in."""
 
@@ -53,12 +57,20 @@ class Patience:
     def __init__(self, retention_ns: int, now_ns: int) -> None:
         self._retention_ns = retention_ns
         self._seen_ns = now_ns
+        self._complained = False
 
     def ends(self, *, connected: bool, now_ns: int) -> bool:
         """Whether the daemon has been away for longer than that."""
         if connected:
             self._seen_ns = now_ns
+            self._complained = False
         return now_ns - self._seen_ns > self._retention_ns
+
+    def complains(self, now_ns: int) -> bool:
+        """Whether it is time to say that the daemon is away: once an absence."""
+        complains = not self._complained and now_ns - self._seen_ns > COMPLAIN_NS
+        self._complained |= complains
+        return complains
 
 
 def next_start_ns(start_ns: int, interval_ns: int, now_ns: int) -> int:
@@ -114,7 +126,7 @@ class Worker:
         try:
             return engine.Publisher(
                 kind=engine.Kind.HOSTED,
-                app="opstreamd",
+                app=HOSTED_APP,
                 socket_path=Path(self._assignment.socket),
                 hosted_name=self._assignment.name,
                 config_digest=self._assignment.digest,
@@ -165,6 +177,8 @@ class Worker:
             now_ns = time.monotonic_ns()
             if self._patience.ends(connected=publisher.link_state == engine.LinkState.UP, now_ns=now_ns):
                 raise Told(f"no daemon for {Duration(self._assignment.retention_ns)}")
+            if self._patience.complains(now_ns):
+                _log.warning("no daemon answers", extra=log.fields(**self._fields, socket=self._assignment.socket))
             wait_ms, rest_ns = divmod(min(max(0, until_ns - now_ns), _LOOK_NS), _POLL_NS)
             if wait_ms == 0:
                 time.sleep(rest_ns / 1e9)

@@ -9,7 +9,7 @@ from opstreamd.assignment import Assignment
 from opstreamd.config import Acl, Config, HostedModel
 from opstreamd.durations import Duration
 from opstreamd.engine import simulator_path
-from opstreamd.worker import Patience, library_path, next_start_ns
+from opstreamd.worker import COMPLAIN_NS, Patience, library_path, next_start_ns
 
 _TIME_NS = st.integers(0, 10**18)
 
@@ -34,6 +34,16 @@ def test_patience_ends_a_retention_after_the_daemon_was_last_seen() -> None:
     assert not patience.ends(connected=True, now_ns=150)
     assert not patience.ends(connected=False, now_ns=250)
     assert patience.ends(connected=False, now_ns=251)
+
+
+def test_an_absence_is_told_once() -> None:
+    patience = Patience(retention_ns=10 * COMPLAIN_NS, now_ns=0)
+    assert not patience.complains(COMPLAIN_NS)
+    assert patience.complains(COMPLAIN_NS + 1)
+    assert not patience.complains(COMPLAIN_NS + 2)
+    patience.ends(connected=True, now_ns=2 * COMPLAIN_NS)
+    assert not patience.complains(3 * COMPLAIN_NS)
+    assert patience.complains(3 * COMPLAIN_NS + 1)
 
 
 def test_the_simulator_comes_before_the_configured_folders() -> None:
