@@ -12,11 +12,11 @@ demo: $(VENV)/.installed
 
 # ---- set-up ----
 
-# A C compiler, Python's headers and valgrind come from the system; as root they are installed where they are missing.
+# A C compiler and Python's headers (and what TOOLS names, as program:package,…) come from the system; as root they are installed where
+# they are missing.
 tools:
 	@missing=; \
-	command -v gcc >/dev/null || missing="$$missing gcc libc6-dev"; \
-	command -v valgrind >/dev/null || missing="$$missing valgrind"; \
+	for tool in gcc:gcc,libc6-dev $(TOOLS); do command -v $${tool%%:*} >/dev/null || missing="$$missing $$(echo $${tool#*:} | tr , ' ')"; done; \
 	$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || missing="$$missing python3-dev"; \
 	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
 	if [ -n "$$missing" ]; then \
@@ -75,15 +75,16 @@ $(VENV)-address/.installed: pyproject.toml $(NATIVE) $(shell find daemon -name '
 
 # ---- measuring and fuzzing ----
 
-bench: $(VENV)/.tested
+bench: TOOLS = valgrind:valgrind
+bench: tools $(VENV)/.tested
 	$(BIN)/cmake -S native -B build/release -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_BUILD_TYPE=Release
 	$(BIN)/cmake --build build/release
 	$(BIN)/python tests/bench/bench.py build/release
 
 # FUZZ_SECONDS for each target, with clang's libFuzzer.
 FUZZ_SECONDS ?= 600
-fuzz: $(VENV)/.tested
-	command -v clang >/dev/null || apt-get install -y -qq --no-install-recommends clang libclang-rt-14-dev
+fuzz: TOOLS = clang:clang,libclang-rt-14-dev
+fuzz: tools $(VENV)/.tested
 	$(BIN)/cmake -S native -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DCMAKE_C_COMPILER=clang
 	$(BIN)/cmake --build build/fuzz --target fuzzers
 	for noun in segment message; do \
@@ -93,4 +94,4 @@ fuzz: $(VENV)/.tested
 	done
 
 clean:
-	rm -rf build dist $(VENV) $(VENV)-address
+	rm -rf build dist $(VENV) $(VENV)-address .tools
