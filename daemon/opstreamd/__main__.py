@@ -21,20 +21,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="opstreamd",
         description="Shows, live, how long every operator of every model on this machine's Ascend NPUs takes.",
-        epilog="commands: " + "; ".join(f"{name}: {what}" for name, what in COMMANDS.items()),
+        epilog="\n".join(f"  {name:8}{what}" for name, what in COMMANDS.items())
+        + "\n\nopstreamd COMMAND --help lists a command's flags.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"opstreamd {__version__}")
-    parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="COMMAND --help tells")
-    options = parser.parse_args(arguments)
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of " + ", ".join(COMMANDS))
+    options, rest = _split(parser, sys.argv[1:] if arguments is None else arguments)
     module = importlib.import_module(f"opstreamd.{options.command}")
     try:
-        return int(module.main(options.arguments))
+        return int(module.main(rest))
     except OSError as error:
         print(f"opstreamd {options.command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _split(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> tuple[argparse.Namespace, Sequence[str]]:
+    """What stands up to the command is ours, what follows is the command's."""
+    ours = next((i + 1 for i, argument in enumerate(arguments) if not argument.startswith("-")), len(arguments))
+    return parser.parse_args(arguments[:ours]), arguments[ours:]
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--web.listen-address",
         dest="address",
-        type=Address.parse,
+        type=_address,
         metavar="A:P",
         help=f"where to listen (default: {_USUAL}, or a free port when that is taken)",
     )
@@ -105,7 +105,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
     if not 0 < seconds < float("inf"):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return seconds
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address and port such as {_USUAL}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
@@ -10,8 +9,6 @@ from opstreamd.peer import Peer
 
 HOSTED_APP = "opstreamd"
 EXTRA_LABELS_MAX = 8
-
-_LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 @dataclass(slots=True)
@@ -71,7 +68,7 @@ def extra_labels(text: str, allow: Iterable[str]) -> str:
     for pair in text.split(",")[:EXTRA_LABELS_MAX]:
         name, equals, value = pair.partition("=")
         name = name.strip()
-        if equals and value and name in allowed and _LABEL_NAME.fullmatch(name):
+        if equals and value and name in allowed:
             chosen.setdefault(name, value)
     return "".join(f',{name}="{_escape(value)}"' for name, value in sorted(chosen.items()))
 

@@ -116,8 +116,12 @@ def _publishers(snapshot: Snapshot) -> Iterator[Metric]:
 
 def _hosted(models: Sequence[Standing]) -> Iterator[Metric]:
     labels = ["model", "device"]
-    up = GaugeMetricFamily("opstreamd_hosted_up", "Whether a configured model's worker is live.", labels=labels)
-    restarts = CounterMetricFamily("opstreamd_hosted_restarts", "Workers of a model after its first.", labels=labels)
+    up = GaugeMetricFamily(
+        "opstreamd_hosted_up", "Whether a live worker has loaded and subscribed a configured model.", labels=labels
+    )
+    restarts = CounterMetricFamily(
+        "opstreamd_hosted_restarts", "Workers of a model that followed one without a good end.", labels=labels
+    )
     for model in models:
         up.add_metric([model.model, str(model.device)], model.up)
         restarts.add_metric([model.model, str(model.device)], model.restarts)
