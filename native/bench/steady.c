@@ -2,10 +2,11 @@
  * RATE 0: one execution, then nothing, for the cost of an idle publisher. Delay is measured from outside: an operator's end as the workload
  * fixes it, against the moment at which another thread sees it counted in the segment (an upper bound: the execution begins a little after
  * the clock was read). */
-#include <acl/acl.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,16 +61,25 @@ static void write_workload(const char *path, uint64_t rate) {
     ok("fclose", fclose(file));
 }
 
-/* The vendor's write end, as the application's table has it: the only pipe above the standard descriptors that holds 1 MiB or whatever was
- * had. */
+/* The vendor's write end: the only one of a pipe, above the standard descriptors, in the application's table. */
 static int find_pipe(void) {
-    for (int fd = 1023; fd > 2; fd--) {
+    DIR *table = opendir("/proc/self/fd");
+    if (table == NULL) {
+        bench_fail("/proc/self/fd", -1);
+    }
+    int found = -1;
+    for (struct dirent *entry; (entry = readdir(table)) != NULL;) {
+        int fd = atoi(entry->d_name);
         struct stat status;
-        if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY) {
-            return fd;
+        if (fd > 2 && fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY) {
+            found = fd;
         }
     }
-    bench_fail("no pipe found", -1);
+    closedir(table);
+    if (found < 0) {
+        bench_fail("finding the vendor's pipe", found);
+    }
+    return found;
 }
 
 static void *sample(void *unused) {

@@ -167,6 +167,7 @@ static void wait_for_work(struct control *control) {
 
 static void *run(void *argument) {
     struct control *control = argument;
+    pthread_setname_np(pthread_self(), "opstream-control");
     while (obey_all(control) != STAGE_STOPPING) {
         subscriptions_check(control->subscriptions);
         relieve(control);

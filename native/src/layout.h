@@ -21,7 +21,7 @@
 
 #include "opstream.h"
 
-#define SEGMENT_MAGIC UINT64_C(0x31304d5254535053) /* "SPSTRM01" */
+#define SEGMENT_MAGIC UINT64_C(0x31304d525453504f) /* "OPSTRM01" */
 #define SEGMENT_VERSION 1u
 #define CACHE_LINE 64
 
