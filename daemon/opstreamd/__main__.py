@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from opstreamd import __version__
+from opstreamd.configfile import ConfigError
 
 COMMANDS = {
     "serve": "the daemon",
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module = importlib.import_module(f"opstreamd.{options.command}")
     try:
         return int(module.main(rest))
+    except ConfigError as error:
+        print("\n".join(error.problems), file=sys.stderr)
+        return 2
     except OSError as error:
         print(f"opstreamd {options.command}: {error}", file=sys.stderr)
         return 1

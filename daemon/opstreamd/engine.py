@@ -6,6 +6,7 @@ The interpreter's lock is released during every call. An object may be used from
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -294,7 +295,22 @@ def classic_buckets(cells: Sequence[int]) -> list[int]:
     return [cumulative[cell] for cell in _CLASSIC_CELLS] + [total]
 
 
-class Publisher:
+class _Closing(ABC):
+    """A context that closes it at its end."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Publisher(_Closing):
     """This process's publisher; a process has at most one. Close it before the process ends."""
 
     def __init__(
@@ -357,16 +373,8 @@ class Publisher:
         handle, self._handle = self._handle, ffi.NULL
         lib.opstream_publisher_close(handle)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class HostedModel:
+class HostedModel(_Closing):
     """A model that this process has loaded. To be opened, executed and closed on the main thread."""
 
     def __init__(self, path: str, device: int, *, library_path: str = "") -> None:
@@ -392,14 +400,6 @@ class HostedModel:
         """Unsubscribe it before. A second call does nothing."""
         handle, self._handle = self._handle, ffi.NULL
         lib.opstream_model_close(handle)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _string(raw: Any) -> str:

@@ -222,16 +222,10 @@ async def supervise(config: Config, *, log_level: str, log_format: log.Format) -
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="opstreamd hosted", description="Supervises the workers of hosted models.")
     configfile.add_flags(parser, "agent", "state")
-    parser.add_argument("--log.level", dest="log_level", choices=log.LEVELS, default="info")
-    parser.add_argument("--log.format", dest="log_format", choices=log.FORMATS, default="logfmt")
+    log.add_flags(parser)
     options = parser.parse_args(arguments)
     log.set_up(options.log_level, options.log_format)
-    try:
-        config = configfile.from_flags(options)
-    except configfile.ConfigError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
-        return 2
+    config = configfile.from_flags(options)
     if not config.hosted.models:
         _log.warning("the configuration has no hosted models")
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import re
@@ -101,6 +102,11 @@ class StructuredHandler(logging.StreamHandler[TextIO]):
                 self.emit(record)
         finally:
             self.release()
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--log.level", dest="log_level", choices=LEVELS, default="info")
+    parser.add_argument("--log.format", dest="log_format", choices=FORMATS, default="logfmt")
 
 
 def set_up(level: str, style: Format, stream: TextIO | None = None) -> StructuredHandler:

@@ -9,7 +9,6 @@ import logging
 import os
 import resource
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
 
 from opstreamd import __version__, configfile, log
@@ -73,16 +72,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--config.check", dest="check", action="store_true", help="check the configuration and exit: 0 when it is valid"
     )
-    parser.add_argument("--log.level", dest="log_level", choices=log.LEVELS, default="info")
-    parser.add_argument("--log.format", dest="log_format", choices=log.FORMATS, default="logfmt")
+    log.add_flags(parser)
     options = parser.parse_args(arguments)
     handler = log.set_up(options.log_level, options.log_format)
-    try:
-        config = configfile.from_flags(options)
-    except configfile.ConfigError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
-        return 2
+    config = configfile.from_flags(options)
     if options.check:
         print("the configuration is valid")
         return 0

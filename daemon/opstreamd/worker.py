@@ -213,8 +213,7 @@ def ending_signals() -> Iterator[int]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m opstreamd.worker")
     parser.add_argument("--state.directory", dest="state_directory", required=True)
-    parser.add_argument("--log.level", dest="log_level", choices=log.LEVELS, default="info")
-    parser.add_argument("--log.format", dest="log_format", choices=log.FORMATS, default="logfmt")
+    log.add_flags(parser)
     parser.add_argument("assignment", type=Assignment.from_json)
     options = parser.parse_args()
     log.set_up(options.log_level, options.log_format)
