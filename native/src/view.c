@@ -1,28 +1,14 @@
 #include "view.h"
 
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "budget.h"
-#include "histogram.h"
-#include "memfd.h"
-
-/* An allocated range of a table. It stays so, as no hole can be punched under F_SEAL_FUTURE_WRITE. */
-struct extent {
-    uint64_t begin, end;
-};
+#include "mapping.h"
 
 struct opstream_view {
-    int fd; /* a copy, to ask what is allocated */
-    const char *base;
-    uint64_t bytes;
-    struct segment_table tables[SEGMENT_TABLES];
+    struct mapping mapping;
     struct opstream_view_info info;
-    struct extent extents[SEGMENT_TABLES];
     uint32_t models_seen, series_seen;
     uint64_t strings_seen; /* bytes */
     char *strings;         /* copy of STRINGS as far as seen */
@@ -32,99 +18,13 @@ struct opstream_view {
     struct opstream_counters counters; /* last good ones */
 };
 
-typedef uint64_t __attribute__((may_alias)) word;
-
-static uint64_t load_word(const void *from) {
-    return __atomic_load_n((const word *)from, __ATOMIC_RELAXED);
-}
-
-static uint32_t load_u32(const uint32_t *from) {
-    return __atomic_load_n(from, __ATOMIC_RELAXED);
-}
-
-/* Each word once: what has been checked can't have changed when it is used. */
-static void copy_words(void *to, const void *from, size_t bytes) {
-    for (size_t i = 0; i < bytes / sizeof(word); i++) {
-        ((word *)to)[i] = load_word((const word *)from + i);
-    }
-}
-
-/* Whether [offset, offset + bytes) lies in allocated pages: only these are read, as reading a hole fills it at the reader's cost. */
-static bool allocated(const opstream_view *view, struct extent *extent, uint64_t offset, uint64_t bytes) {
-    if (offset >= extent->begin && offset + bytes <= extent->end) {
-        return true;
-    }
-    uint64_t end = memfd_allocated_end(view->fd, offset);
-    if (end > offset) {
-        *extent = (struct extent){offset, end};
-    }
-    return offset + bytes <= end;
-}
-
-static const void *row_at(opstream_view *view, enum segment_table_kind kind, uint64_t row, uint64_t bytes) {
-    const struct segment_table *table = &view->tables[kind - 1];
-    uint64_t offset = table->offset + row * table->row_bytes;
-    return allocated(view, &view->extents[kind - 1], offset, bytes) ? view->base + offset : NULL;
-}
-
 /* ---- Opening ---- */
 
-static bool text_ends(const char *text, size_t size) {
-    return memchr(text, 0, size) != NULL;
-}
-
-static int check_directory(const struct segment_header *header, uint64_t bytes) {
-    static const uint32_t rows[SEGMENT_TABLES] = {sizeof(struct segment_model), sizeof(struct segment_series),
-                                                  sizeof(struct segment_series), 1};
-    static const uint64_t most[SEGMENT_TABLES] = {MODELS_CAPACITY, MODELS_CAPACITY, SERIES_CAPACITY_MAX,
-                                                  (uint64_t)SERIES_CAPACITY_MAX * STRINGS_BYTES_PER_SERIES};
-    for (uint32_t i = 0; i < SEGMENT_TABLES; i++) {
-        const struct segment_table *table = &header->directory[i];
-        if (table->kind != i + 1 || table->row_bytes != rows[i] || !table->capacity || table->capacity > most[i]) {
-            return OPSTREAM_E_LAYOUT;
-        }
-        if (table->offset % 4096 || table->offset < sizeof(struct segment) || table->offset > bytes ||
-            table->capacity * table->row_bytes > bytes - table->offset) {
-            return OPSTREAM_E_LAYOUT;
-        }
-    }
-    if (header->directory[TABLE_MODELS - 1].capacity != header->directory[TABLE_OTHERS - 1].capacity ||
-        header->directory[TABLE_STRINGS - 1].capacity % 8) {
-        return OPSTREAM_E_LAYOUT;
-    }
-    return 0;
-}
-
-static int check_header(const struct segment_header *header, uint64_t bytes) {
-    const struct segment_identity *identity = &header->identity;
-    if (header->magic != SEGMENT_MAGIC) {
-        return OPSTREAM_E_MAGIC;
-    }
-    if (header->version != SEGMENT_VERSION) {
-        return OPSTREAM_E_VERSION;
-    }
-    if (header->segment_bytes != bytes) {
-        return OPSTREAM_E_SIZE;
-    }
-    if (header->header_bytes != sizeof(struct segment) || header->cells != OPSTREAM_CELLS || header->tables != SEGMENT_TABLES ||
-        memcmp(header->bounds_ns, histogram_bounds_ns, sizeof(header->bounds_ns))) {
-        return OPSTREAM_E_LAYOUT;
-    }
-    if ((identity->kind != OPSTREAM_KIND_AGENT && identity->kind != OPSTREAM_KIND_HOSTED) ||
-        !text_ends(identity->app, sizeof(identity->app)) || !text_ends(identity->labels, sizeof(identity->labels)) ||
-        !text_ends(identity->hosted_name, sizeof(identity->hosted_name)) ||
-        !text_ends(identity->config_digest, sizeof(((struct opstream_view_info *)0)->config_digest))) {
-        return OPSTREAM_E_LAYOUT;
-    }
-    return check_directory(header, bytes);
-}
-
-static void fill_info(const struct segment_header *header, struct opstream_view_info *ret_info) {
-    const struct segment_identity *identity = &header->identity;
+static void fill_info(const struct segment_identity *identity, uint64_t segment_bytes, struct opstream_view_info *ret_info) {
     memcpy(ret_info->uuid, identity->uuid, sizeof(ret_info->uuid));
     ret_info->kind = identity->kind;
     ret_info->pid = identity->pid;
-    ret_info->segment_bytes = header->segment_bytes;
+    ret_info->segment_bytes = segment_bytes;
     ret_info->created_wall_ns = identity->created_wall_ns;
     strcpy(ret_info->app, identity->app);
     strcpy(ret_info->labels, identity->labels);
@@ -132,46 +32,26 @@ static void fill_info(const struct segment_header *header, struct opstream_view_
     strcpy(ret_info->config_digest, identity->config_digest);
 }
 
-static int open_tables(opstream_view *view) {
-    struct extent head = {0, 0};
-    struct segment_header header;
-    if (view->bytes < sizeof(struct segment)) {
-        return OPSTREAM_E_SIZE;
-    }
-    if (!allocated(view, &head, 0, sizeof(struct segment))) {
-        return OPSTREAM_E_MAGIC; /* a hole reads as zeros */
-    }
-    copy_words(&header, view->base, sizeof(header));
-    int status = check_header(&header, view->bytes);
-    if (status) {
-        return status;
-    }
-    memcpy(view->tables, header.directory, sizeof(view->tables));
-    fill_info(&header, &view->info);
-    /* Untouched memory costs nothing. */
-    view->strings = malloc(view->tables[TABLE_STRINGS - 1].capacity);
-    view->identities = malloc(view->tables[TABLE_SERIES - 1].capacity * sizeof(view->identities[0]));
-    return view->strings && view->identities ? 0 : OPSTREAM_E_MEMORY;
-}
-
 int opstream_view_open(int fd, uint64_t max_bytes, opstream_view **ret_view) {
-    uint64_t bytes;
-    int status = memfd_check(fd, max_bytes, &bytes);
+    struct mapping mapping;
+    struct segment_identity identity;
+    int status = mapping_open(fd, max_bytes, &mapping, &identity);
     if (status) {
         return status;
     }
     opstream_view *view = calloc(1, sizeof(*view));
     if (!view) {
+        mapping_free(&mapping);
         return OPSTREAM_E_MEMORY;
     }
-    view->bytes = bytes;
-    view->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    void *base = view->fd < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ, MAP_SHARED, view->fd, 0);
-    view->base = base == MAP_FAILED ? NULL : base;
-    status = view->base ? open_tables(view) : OPSTREAM_E_SYSTEM;
-    if (status) {
+    view->mapping = mapping;
+    fill_info(&identity, mapping.bytes, &view->info);
+    /* Untouched memory costs nothing. */
+    view->strings = malloc(mapping.tables[TABLE_STRINGS - 1].capacity);
+    view->identities = malloc(mapping.tables[TABLE_SERIES - 1].capacity * sizeof(view->identities[0]));
+    if (!view->strings || !view->identities) {
         opstream_view_free(view);
-        return status;
+        return OPSTREAM_E_MEMORY;
     }
     *ret_view = view;
     return 0;
@@ -181,12 +61,7 @@ void opstream_view_free(opstream_view *view) {
     if (!view) {
         return;
     }
-    if (view->base) {
-        munmap((void *)view->base, view->bytes);
-    }
-    if (view->fd >= 0) {
-        close(view->fd);
-    }
+    mapping_free(&view->mapping);
     free(view->strings);
     free(view->identities);
     free(view);
@@ -199,28 +74,15 @@ int opstream_view_info(const opstream_view *view, struct opstream_view_info *ret
 
 /* ---- Rows ---- */
 
-static const struct segment *head_of(const opstream_view *view) {
-    return (const void *)view->base;
-}
-
-static int used_rows(const opstream_view *view, enum segment_table_kind kind, uint64_t *ret_rows) {
-    uint64_t rows = atomic_load_explicit((cell_u64 *)&head_of(view)->used[kind - 1].rows, memory_order_acquire);
-    if (rows > view->tables[kind - 1].capacity) {
-        return OPSTREAM_E_LAYOUT;
-    }
-    *ret_rows = rows;
-    return 0;
-}
-
 static int see_models(opstream_view *view, uint64_t rows) {
     for (; view->models_seen < rows; view->models_seen++) {
         uint32_t row = view->models_seen;
-        const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
+        const struct segment_model *model = mapping_row(&view->mapping, TABLE_MODELS, row, sizeof(*model));
         if (!model) {
             return OPSTREAM_E_LAYOUT;
         }
         copy_words(view->names[row], model->name, sizeof(view->names[row]));
-        if (!text_ends(view->names[row], sizeof(view->names[row]))) {
+        if (!memchr(view->names[row], 0, sizeof(view->names[row]))) {
             return OPSTREAM_E_LAYOUT;
         }
         view->devices[row] = load_u32(&model->device);
@@ -235,7 +97,7 @@ static int see_strings(opstream_view *view, uint64_t bytes) {
     if (bytes <= view->strings_seen) {
         return 0;
     }
-    const char *strings = row_at(view, TABLE_STRINGS, view->strings_seen, bytes - view->strings_seen);
+    const char *strings = mapping_row(&view->mapping, TABLE_STRINGS, view->strings_seen, bytes - view->strings_seen);
     if (!strings) {
         return OPSTREAM_E_LAYOUT;
     }
@@ -263,7 +125,7 @@ static int see_series(opstream_view *view, uint64_t rows) {
     static const char other[] = "(other)";
     for (; view->series_seen < rows; view->series_seen++) {
         struct view_identity *identity = &view->identities[view->series_seen];
-        const struct segment_series *series = row_at(view, TABLE_SERIES, view->series_seen, sizeof(*series));
+        const struct segment_series *series = mapping_row(&view->mapping, TABLE_SERIES, view->series_seen, sizeof(*series));
         if (!series) {
             return OPSTREAM_E_LAYOUT;
         }
@@ -290,8 +152,9 @@ static int see_series(opstream_view *view, uint64_t rows) {
 int view_rows(opstream_view *view, uint32_t *ret_models, uint32_t *ret_series) {
     uint64_t models, series, strings;
     /* What a row of SERIES refers to was published before it. */
-    if (used_rows(view, TABLE_SERIES, &series) || used_rows(view, TABLE_MODELS, &models) || used_rows(view, TABLE_STRINGS, &strings) ||
-        see_models(view, models) || see_strings(view, strings) || see_series(view, series)) {
+    if (mapping_used(&view->mapping, TABLE_SERIES, &series) || mapping_used(&view->mapping, TABLE_MODELS, &models) ||
+        mapping_used(&view->mapping, TABLE_STRINGS, &strings) || see_models(view, models) || see_strings(view, strings) ||
+        see_series(view, series)) {
         return OPSTREAM_E_LAYOUT;
     }
     *ret_models = view->models_seen;
@@ -304,7 +167,7 @@ const struct view_identity *view_identity(const opstream_view *view, uint32_t ro
 }
 
 void view_model(opstream_view *view, uint32_t row, struct view_model *ret_model) {
-    const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
+    const struct segment_model *model = mapping_row(&view->mapping, TABLE_MODELS, row, sizeof(*model));
     *ret_model = (struct view_model){.name = view->names[row], .device = view->devices[row]};
     if (!model) {
         return;
@@ -342,24 +205,24 @@ static void read_series(const struct segment_series *series, uint64_t now_ns, st
 }
 
 void view_series(opstream_view *view, uint32_t row, uint64_t now_ns, struct view_series *ret_series) {
-    read_series(row_at(view, TABLE_SERIES, row, sizeof(struct segment_series)), now_ns, ret_series);
+    read_series(mapping_row(&view->mapping, TABLE_SERIES, row, sizeof(struct segment_series)), now_ns, ret_series);
 }
 
 void view_other(opstream_view *view, uint32_t row, uint64_t now_ns, struct view_series *ret_series) {
-    read_series(row_at(view, TABLE_OTHERS, row, sizeof(struct segment_series)), now_ns, ret_series);
+    read_series(mapping_row(&view->mapping, TABLE_OTHERS, row, sizeof(struct segment_series)), now_ns, ret_series);
 }
 
 /* ---- The publisher's own counts ---- */
 
 static int count_models(opstream_view *view, struct opstream_counters *counters) {
     uint64_t rows;
-    int status = used_rows(view, TABLE_MODELS, &rows);
+    int status = mapping_used(&view->mapping, TABLE_MODELS, &rows);
     if (status) {
         return status;
     }
     counters->models_subscribed = counters->models_paused = counters->models_failed = 0;
     for (uint64_t row = 1; row < rows; row++) {
-        const struct segment_model *model = row_at(view, TABLE_MODELS, row, sizeof(*model));
+        const struct segment_model *model = mapping_row(&view->mapping, TABLE_MODELS, row, sizeof(*model));
         uint32_t state = model ? atomic_load_explicit((cell_u32 *)&model->state, memory_order_relaxed) : MODEL_UNSUBSCRIBED;
         counters->models_subscribed += state == MODEL_SUBSCRIBED;
         counters->models_paused += state == MODEL_PAUSED;
@@ -369,7 +232,7 @@ static int count_models(opstream_view *view, struct opstream_counters *counters)
 }
 
 int opstream_view_counters(opstream_view *view, int departed, uint64_t now_ns, struct opstream_counters *ret_counters) {
-    const struct segment_counters *from = &head_of(view)->counters;
+    const struct segment_counters *from = &view->mapping.head->counters;
     struct opstream_counters *counters = &view->counters;
     int status = count_models(view, counters);
     if (status) {
@@ -391,7 +254,7 @@ int opstream_view_counters(opstream_view *view, int departed, uint64_t now_ns, s
 int opstream_view_subscribe_errors(const opstream_view *view, struct opstream_subscribe_error *ret_errors, size_t *ret_count) {
     size_t count = 0;
     for (uint32_t i = 0; i < OPSTREAM_SUBSCRIBE_ERRORS_MAX; i++) {
-        const struct segment_error *error = &head_of(view)->errors[i];
+        const struct segment_error *error = &view->mapping.head->errors[i];
         uint64_t code = load_word(&error->acl_error);
         if (code) {
             ret_errors[count++] =
@@ -403,7 +266,7 @@ int opstream_view_subscribe_errors(const opstream_view *view, struct opstream_su
 }
 
 int opstream_view_delay(const opstream_view *view, uint64_t *ret_cells, uint64_t *ret_sum_ns) {
-    const struct segment_histogram *delay = &head_of(view)->delay;
+    const struct segment_histogram *delay = &view->mapping.head->delay;
     *ret_sum_ns = load_word(&delay->sum_ns);
     copy_words(ret_cells, delay->cells, sizeof(delay->cells));
     return 0;

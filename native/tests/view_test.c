@@ -1,37 +1,13 @@
-/* The reading side: what an honest segment says, what a hostile one is refused for, and a publisher at full speed. */
-#include <fcntl.h>
+/* The reading side: what an honest segment says, what rows a hostile one is refused for, and a publisher at full speed. */
 #include <pthread.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
-#include "check.h"
-#include "memfd.h"
-#include "recording.h"
+#include "forgery.h"
 #include "view.h"
-
-#define MAX_BYTES (UINT64_C(64) << 20)
-#define NOW_NS (UINT64_C(100) * WINDOW_NS)
-
-static struct segment_writer new_segment(uint32_t capacity) {
-    struct segment_identity identity = {
-        .kind = OPSTREAM_KIND_HOSTED, .app = "app", .labels = "team=a", .hosted_name = "h", .config_digest = "d"};
-    struct segment_writer writer;
-    CHECK_EQ_INT(segment_create(&identity, capacity, &writer), 0);
-    return writer;
-}
 
 static opstream_view *view_of(int fd) {
     opstream_view *view;
     CHECK_EQ_INT(opstream_view_open(fd, MAX_BYTES, &view), 0);
     return view;
-}
-
-static int open_status(int fd) {
-    opstream_view *view = NULL;
-    int status = opstream_view_open(fd, MAX_BYTES, &view);
-    CHECK((status == 0) == (view != NULL));
-    opstream_view_free(view);
-    return status;
 }
 
 /* ---- Honest ---- */
@@ -190,138 +166,6 @@ static void check_errors_and_delay(void) {
 
 /* ---- Hostile ---- */
 
-static void check_descriptors(void) {
-    int ends[2];
-    CHECK_EQ_INT(pipe(ends), 0);
-    CHECK_EQ_INT(open_status(ends[0]), OPSTREAM_E_NOT_MEMFD);
-    int null = open("/dev/null", O_RDONLY);
-    CHECK_EQ_INT(open_status(null), OPSTREAM_E_NOT_MEMFD);
-    CHECK_EQ_INT(open_status(-1), OPSTREAM_E_NOT_MEMFD);
-    int unsealed = memfd_make(1 << 20), sealed = memfd_make(1 << 20), small = memfd_make(64),
-        huge = (int)syscall(SYS_memfd_create, "huge", 6 /* sealing, hugetlb */);
-    CHECK_EQ_INT(open_status(unsealed), OPSTREAM_E_UNSEALED);
-    CHECK_EQ_INT(memfd_seal(sealed), 0);
-    CHECK_EQ_INT(open_status(sealed), OPSTREAM_E_MAGIC);
-    CHECK_EQ_INT(memfd_seal(small), 0);
-    CHECK_EQ_INT(open_status(small), OPSTREAM_E_SIZE);
-    if (huge >= 0) {
-        CHECK_EQ_INT(open_status(huge), OPSTREAM_E_NOT_MEMFD);
-    }
-    struct segment_writer writer = new_segment(64);
-    opstream_view *view;
-    CHECK_EQ_INT(opstream_view_open(writer.fd, writer.bytes - 1, &view), OPSTREAM_E_SIZE);
-    segment_free(&writer);
-    for (size_t i = 0; i < 7; i++) {
-        close((const int[]){ends[0], ends[1], null, unsealed, sealed, small, huge}[i]);
-    }
-}
-
-static void lie_magic(struct segment *segment) {
-    segment->header.magic++;
-}
-static void lie_version(struct segment *segment) {
-    segment->header.version++;
-}
-static void lie_size(struct segment *segment) {
-    segment->header.segment_bytes++;
-}
-static void lie_header_bytes(struct segment *segment) {
-    segment->header.header_bytes -= 64;
-}
-static void lie_cells(struct segment *segment) {
-    segment->header.cells++;
-}
-static void lie_bound(struct segment *segment) {
-    segment->header.bounds_ns[100]++;
-}
-static void lie_kind(struct segment *segment) {
-    segment->header.identity.kind = 3;
-}
-static void lie_app(struct segment *segment) {
-    memset(segment->header.identity.app, 'x', sizeof(segment->header.identity.app));
-}
-static void lie_digest(struct segment *segment) {
-    memset(segment->header.identity.config_digest, 'x', 34);
-}
-static void lie_table_kind(struct segment *segment) {
-    segment->header.directory[1].kind = 1;
-}
-static void lie_table_outside(struct segment *segment) {
-    segment->header.directory[3].offset = segment->header.segment_bytes + 4096;
-}
-static void lie_table_end(struct segment *segment) {
-    segment->header.directory[3].capacity *= 2;
-}
-static void lie_table_wraps(struct segment *segment) {
-    segment->header.directory[2].offset = UINT64_MAX - 4095;
-}
-static void lie_table_capacity(struct segment *segment) {
-    segment->header.directory[2].capacity = UINT64_MAX / sizeof(struct segment_series);
-}
-static void lie_table_crooked(struct segment *segment) {
-    segment->header.directory[2].offset += 8;
-}
-static void lie_table_in_header(struct segment *segment) {
-    segment->header.directory[2].offset = 4096;
-}
-static void lie_row_bytes(struct segment *segment) {
-    segment->header.directory[0].row_bytes = 8;
-}
-static void lie_others(struct segment *segment) {
-    segment->header.directory[1].capacity = 1;
-}
-
-/* An honest segment, with a lie in it. */
-static int lying_memfd(void (*lie)(struct segment *)) {
-    struct segment_writer writer = new_segment(64);
-    struct series_table *table;
-    CHECK_EQ_INT(series_table_new(&writer, &table), 0);
-    record_operator(table, 0, "type", "name", 100, 5, NOW_NS);
-    int fd = memfd_make(writer.bytes);
-    CHECK(fd >= 0);
-    CHECK(memfd_allocate(fd, 0, writer.bytes));
-    void *copy = mmap(NULL, writer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    CHECK(copy != MAP_FAILED);
-    memcpy(copy, writer.base, writer.bytes);
-    lie(copy);
-    munmap(copy, writer.bytes);
-    CHECK_EQ_INT(memfd_seal(fd), 0);
-    series_table_free(table);
-    segment_free(&writer);
-    return fd;
-}
-
-static void check_lying_headers(void) {
-    static const struct {
-        void (*lie)(struct segment *);
-        int status;
-    } lies[] = {
-        {lie_magic, OPSTREAM_E_MAGIC},
-        {lie_version, OPSTREAM_E_VERSION},
-        {lie_size, OPSTREAM_E_SIZE},
-        {lie_header_bytes, OPSTREAM_E_LAYOUT},
-        {lie_cells, OPSTREAM_E_LAYOUT},
-        {lie_bound, OPSTREAM_E_LAYOUT},
-        {lie_kind, OPSTREAM_E_LAYOUT},
-        {lie_app, OPSTREAM_E_LAYOUT},
-        {lie_digest, OPSTREAM_E_LAYOUT},
-        {lie_table_kind, OPSTREAM_E_LAYOUT},
-        {lie_table_outside, OPSTREAM_E_LAYOUT},
-        {lie_table_end, OPSTREAM_E_LAYOUT},
-        {lie_table_wraps, OPSTREAM_E_LAYOUT},
-        {lie_table_capacity, OPSTREAM_E_LAYOUT},
-        {lie_table_crooked, OPSTREAM_E_LAYOUT},
-        {lie_table_in_header, OPSTREAM_E_LAYOUT},
-        {lie_row_bytes, OPSTREAM_E_LAYOUT},
-        {lie_others, OPSTREAM_E_LAYOUT},
-    };
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        int fd = lying_memfd(lies[i].lie);
-        CHECK_EQ_INT(open_status(fd), lies[i].status);
-        close(fd);
-    }
-}
-
 static struct segment_model *models_in(struct segment *segment) {
     return (void *)((char *)segment + segment->header.directory[0].offset);
 }
@@ -467,8 +311,6 @@ int main(void) {
     check_counters();
     check_lying_counters();
     check_errors_and_delay();
-    check_descriptors();
-    check_lying_headers();
     check_torn_rows();
     check_holes();
     check_full_speed();
