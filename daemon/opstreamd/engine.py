@@ -61,7 +61,6 @@ class MessageType(IntEnum):
     HELLO = lib.OPSTREAM_MESSAGE_HELLO
     WELCOME = lib.OPSTREAM_MESSAGE_WELCOME
     REFUSE = lib.OPSTREAM_MESSAGE_REFUSE
-    STOP = lib.OPSTREAM_MESSAGE_STOP
     BYE = lib.OPSTREAM_MESSAGE_BYE
 
 
@@ -359,10 +358,6 @@ class Publisher(_Closing):
     def segment(self) -> int:
         """A descriptor of the segment, owned by the caller."""
         return _check(lib.opstream_publisher_segment(self._handle))
-
-    def stop_fd(self) -> int:
-        """Becomes readable when the daemon asks to stop. Owned by the publisher."""
-        return _check(lib.opstream_publisher_stop_fd(self._handle))
 
     @property
     def link_state(self) -> LinkState:

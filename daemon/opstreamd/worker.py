@@ -2,9 +2,9 @@
 
     python -m opstreamd.worker --state.directory DIR [--log.level L] [--log.format F] ASSIGNMENT
 
-It has a session of its own and outlives a killed supervisor. SIGTERM, the daemon's word, or a whole `retention`
-without a daemon ends it in good order. A failed subscription is tried again while the worker stays, so that the daemon
-sees it; every other failure ends the worker, and its supervisor starts another.
+It has a session of its own and outlives a killed supervisor. SIGTERM, or a whole `retention` without a daemon, ends it
+in good order. A failed subscription is tried again while the worker stays, so that the daemon sees it; every other
+failure ends the worker, and its supervisor starts another.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ _LOOK_NS = 1_000_000_000
 
 COMPLAIN_NS = 5 * 10**9
 """A daemon that was restarted is back by then."""
-_POLL_NS = 1_000_000
-"""What poll counts in."""
 
 
 class Told(Exception):
@@ -88,8 +86,6 @@ class Worker:
         self._assignment = assignment
         self._claim = claim
         self._signal_fd = signal_fd
-        self._poll = select.poll()  # not select: the engine keeps its descriptors at high numbers
-        self._poll.register(signal_fd, select.POLLIN)
         self._patience = Patience(assignment.retention_ns, time.monotonic_ns())
         self._fields = {"model": assignment.name, "device": assignment.device}
 
@@ -98,7 +94,6 @@ class Worker:
         try:
             # From the inside out: the publisher unsubscribes and says goodbye before the model is unloaded.
             with self._load() as model, self._publish() as publisher:
-                self._poll.register(publisher.stop_fd(), select.POLLIN)
                 self._subscribe(publisher, model)
                 self._execute(publisher, model)
         except Told as told:
@@ -179,12 +174,10 @@ class Worker:
                 raise Told(f"no daemon for {Duration(self._assignment.retention_ns)}")
             if self._patience.complains(now_ns):
                 _log.warning("no daemon answers", extra=log.fields(**self._fields, socket=self._assignment.socket))
-            wait_ms, rest_ns = divmod(min(max(0, until_ns - now_ns), _LOOK_NS), _POLL_NS)
-            if wait_ms == 0:
-                time.sleep(rest_ns / 1e9)
-            ready = [fd for fd, _ in self._poll.poll(wait_ms)]
-            if ready:
-                raise Told("a signal" if self._signal_fd in ready else "the daemon asks for it")
+            wait_ns = min(max(0, until_ns - now_ns), _LOOK_NS)
+            told, _, _ = select.select([self._signal_fd], [], [], wait_ns / 1e9)
+            if told:
+                raise Told("a signal")
             if time.monotonic_ns() >= until_ns:
                 return
 

@@ -114,7 +114,7 @@ static void write_messages(const char *folder) {
                                             .config_digest = "0123456789abcdef0123456789abcdef"});
     write_message(folder, "refuse",
                   (struct opstream_message){.type = OPSTREAM_MESSAGE_REFUSE, .reason = OPSTREAM_E_UNSEALED, .text = "a seal is missing"});
-    write_message(folder, "stop", (struct opstream_message){.type = OPSTREAM_MESSAGE_STOP});
+    write_message(folder, "bye", (struct opstream_message){.type = OPSTREAM_MESSAGE_BYE});
 }
 
 int main(int argc, char **argv) {

@@ -103,9 +103,6 @@ int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model
  * closed what isn't its own). */
 int opstream_publisher_segment(opstream_publisher *publisher);
 
-/* A descriptor that becomes readable when the daemon asks this publisher to stop (hosted only) and stays so. Owned by the publisher. */
-int opstream_publisher_stop_fd(const opstream_publisher *publisher);
-
 /* The connection's state (enum opstream_link_state); any thread, never blocks. */
 int opstream_publisher_link_state(const opstream_publisher *publisher);
 
@@ -144,8 +141,7 @@ enum opstream_message_type {
     OPSTREAM_MESSAGE_HELLO = 1,   /* publisher → daemon, with exactly one descriptor: the segment's memfd */
     OPSTREAM_MESSAGE_WELCOME = 2, /* daemon → publisher: accepted */
     OPSTREAM_MESSAGE_REFUSE = 3,  /* daemon → publisher: not accepted; `reason` and `text` say why; the daemon closes */
-    OPSTREAM_MESSAGE_STOP = 4,    /* daemon → publisher (hosted only): end in good order */
-    OPSTREAM_MESSAGE_BYE = 5      /* publisher → daemon: everything is counted, the process is about to end */
+    OPSTREAM_MESSAGE_BYE = 4      /* publisher → daemon: everything is counted, the process is about to end */
 };
 
 struct opstream_message {

@@ -26,7 +26,6 @@ enum stage { STAGE_RUNNING, STAGE_LEAVING, STAGE_LEFT, STAGE_STOPPING };
 struct control {
     struct reader *reader;
     struct link *link;
-    struct bell stop;
     pthread_t thread;
 
     pthread_mutex_t mutex; /* of the next four */
@@ -37,7 +36,7 @@ struct control {
 
     /* the thread's own */
     struct subscriptions *subscriptions;
-    bool exit_registered, stop_told;
+    bool exit_registered;
     uint64_t resume_ns; /* when the paused models come back; UINT64_MAX: none are paused */
     struct back_off back_off;
 };
@@ -116,17 +115,6 @@ static void relieve(struct control *control) {
     control->resume_ns = status == OPSTREAM_OK ? UINT64_MAX : back_off_begin(&control->back_off, now_ns);
 }
 
-static void talk(struct control *control) {
-    if (!control->link) {
-        return;
-    }
-    link_step(control->link, clock_monotonic_ns());
-    if (link_stop_asked(control->link) && !control->stop_told) {
-        control->stop_told = true;
-        bell_ring(&control->stop);
-    }
-}
-
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns < b_ns ? a_ns : b_ns;
 }
@@ -171,7 +159,9 @@ static void *run(void *argument) {
     while (obey_all(control) != STAGE_STOPPING) {
         subscriptions_check(control->subscriptions);
         relieve(control);
-        talk(control);
+        if (control->link) {
+            link_step(control->link, clock_monotonic_ns());
+        }
         wait_for_work(control);
     }
     leave(control);
@@ -182,7 +172,6 @@ static void *run(void *argument) {
 static void dismantle(struct control *control) {
     subscriptions_free(control->subscriptions);
     bell_close(&control->wake);
-    bell_close(&control->stop);
     pthread_cond_destroy(&control->changed);
     pthread_mutex_destroy(&control->mutex);
     free(control);
@@ -227,9 +216,6 @@ int control_start(const struct vendor *vendor, struct segment_writer *writer, st
     }
     int status = bell_make(&control->wake);
     if (status == OPSTREAM_OK) {
-        status = bell_make(&control->stop);
-    }
-    if (status == OPSTREAM_OK) {
         status = subscriptions_new(vendor, writer, reader, &control->subscriptions);
     }
     if (status == OPSTREAM_OK) {
@@ -266,10 +252,6 @@ int control_subscribe(struct control *control, uint32_t model_id, uint32_t devic
 int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl_error) {
     struct command command = {.subscribe = false, .model_id = model_id};
     return ask(control, &command, ret_acl_error);
-}
-
-int control_stop_fd(const struct control *control) {
-    return control->stop.heard_fd;
 }
 
 void control_leave(struct control *control) {

@@ -20,9 +20,6 @@ int control_start(const struct vendor *vendor, struct segment_writer *writer, st
 int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
 int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl_error);
 
-/* Readable once the daemon has asked to stop. The control's own. */
-int control_stop_fd(const struct control *control);
-
 /* The process is in exit(): everything is unsubscribed, the daemon is told goodbye, and nothing is subscribed any more. Waits for it a
  * second at most. Any thread, but not the control thread. */
 void control_leave(struct control *control);

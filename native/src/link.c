@@ -25,7 +25,6 @@ struct link {
     int fd;
     uint64_t attempt_ns; /* of the next one */
     unsigned random;
-    bool stop_asked;
     _Atomic int state;
 };
 
@@ -147,8 +146,6 @@ static void obey(struct link *link, const struct opstream_message *message, uint
         be_refused(link, now_ns);
     } else if (message->type == OPSTREAM_MESSAGE_WELCOME) {
         atomic_store(&link->state, OPSTREAM_LINK_UP);
-    } else if (message->type == OPSTREAM_MESSAGE_STOP && link->writer->base->header.identity.kind == OPSTREAM_KIND_HOSTED) {
-        link->stop_asked = true;
     }
 }
 
@@ -190,10 +187,6 @@ void link_wants(const struct link *link, int *ret_fd, short *ret_events, uint64_
 
 int link_state(const struct link *link) {
     return atomic_load(&link->state);
-}
-
-bool link_stop_asked(const struct link *link) {
-    return link->stop_asked;
 }
 
 void link_goodbye(struct link *link) {

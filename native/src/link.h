@@ -22,9 +22,6 @@ void link_wants(const struct link *link, int *ret_fd, short *ret_events, uint64_
 void link_step(struct link *link, uint64_t now_ns);
 int link_state(const struct link *link); /* enum opstream_link_state; any thread */
 
-/* Whether the daemon has ever asked this publisher (a hosted one: others are not asked) to stop. */
-bool link_stop_asked(const struct link *link);
-
 /* Says goodbye when connected, closes, and connects no more. */
 void link_goodbye(struct link *link);
 

@@ -162,10 +162,6 @@ int opstream_publisher_segment(opstream_publisher *publisher) {
     return fd >= 0 ? fd : OPSTREAM_E_SYSTEM;
 }
 
-int opstream_publisher_stop_fd(const opstream_publisher *publisher) {
-    return control_stop_fd(publisher->control);
-}
-
 int opstream_publisher_link_state(const opstream_publisher *publisher) {
     return publisher->link ? link_state(publisher->link) : OPSTREAM_LINK_DOWN;
 }

@@ -170,11 +170,6 @@ static void test_life_of_a_connection(void) {
     CHECK(daemon >= 0);
     check_hello(daemon);
 
-    CHECK(!link_stop_asked(link));
-    say(daemon, OPSTREAM_PROTOCOL_VERSION, OPSTREAM_MESSAGE_STOP);
-    step_when_readable(link, now);
-    CHECK(link_stop_asked(link));
-
     link_free(link);
     int none;
     struct opstream_message bye = hear(daemon, &none);
