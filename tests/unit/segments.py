@@ -7,6 +7,8 @@ import functools
 import os
 import socket
 import struct
+import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
@@ -149,3 +151,62 @@ class Peer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Child:
+    """Another process that connects with a segment, and ends when it is told to."""
+
+    CODE = """
+import array, os, socket, sys
+if int(sys.argv[4]):
+    os.setgroups([])
+    os.setgid(int(sys.argv[4]))
+    os.setuid(int(sys.argv[4]))
+peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+peer.connect(sys.argv[1])
+fds = array.array("i", [int(sys.argv[3])])
+peer.sendmsg([bytes.fromhex(sys.argv[2])], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+answer = peer.recv(256)
+if "child" in sys.argv[5:] and os.fork() == 0:
+    os.setsid()
+    sys.stdin.read()
+    os._exit(0)
+print(answer.hex(), flush=True)
+if "drop" in sys.argv[5:]:
+    peer.close()
+sys.stdin.read()
+"""
+
+    def __init__(self, config: Config, segment: Segment, *how: str, user: int = 0) -> None:
+        fd = segment.memfd()
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                self.CODE,
+                config.agent.socket,
+                segment.hello.encode().hex(),
+                str(fd),
+                str(user),
+                *how,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[fd],
+        )
+        os.close(fd)
+
+    async def answer(self) -> Message:
+        assert self.process.stdout is not None
+        return Message.parse(bytes.fromhex((await asyncio.to_thread(self.process.stdout.readline)).decode()))
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.process.communicate()
