@@ -19,7 +19,7 @@ struct sim_profiler {
     /* One operator has ended on `device`. Times are ticks of the device's clock, in nanoseconds. `name` and `type` are read during the call
      * only. Blocks while the device's queue is full (as the real one stalls its producer); returns at once when nobody subscribed. */
     void (*record)(uint32_t device, uint32_t model_id, const char *name, const char *type, uint64_t start_ns, uint64_t end_ns);
-    /* A model was unloaded; its subscription, if it has one, stays (ascendcl.md: unsubscribe answers 100011 then). */
+    /* A model was unloaded; its subscription, if it has one, stays: unsubscribing answers 100011 then. */
     void (*model_unloaded)(uint32_t model_id);
 };
 
