@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The slack makes forgetting the oldest a matter of a few moves per interval. */
-#define SPANS_CAPACITY (BUSY_INTERVALS_MAX + BUSY_INTERVALS_MAX / 4)
+/* The slack makes forgetting the oldest a matter of one move per interval. */
+#define SPANS_CAPACITY (2 * BUSY_INTERVALS_MAX)
 #define BATCH_NS UINT64_C(1000000) /* what is final is counted in batches of at least this much device time */
 
 struct span {
@@ -71,14 +71,24 @@ static void spans_add(struct spans *spans, uint64_t start, uint64_t end) {
     }
 }
 
-/* Time of [start, end) that the spans from number `i` on cover. */
-static uint64_t covered(const struct spans *spans, uint32_t i, uint64_t start, uint64_t end) {
+/* Time of [start, end) that the spans from number *i on cover. Moves *i to the first one that ends after it. */
+static inline uint64_t covered(const struct spans *spans, uint32_t *i, uint64_t start, uint64_t end) {
+    const struct span *span = &spans->at[*i], *tail = &spans->at[spans->tail];
     uint64_t sum = 0;
-    for (; i < spans->tail && spans->at[i].start < end; i++) {
-        if (spans->at[i].end > start) {
-            sum += lesser(end, spans->at[i].end) - greater(start, spans->at[i].start);
-        }
+    while (span < tail && span->end <= start) {
+        span++;
     }
+    if (span < tail && span->start < start && span->end <= end) {
+        sum = span->end - start;
+        span++;
+    }
+    for (; span < tail && span->end <= end; span++) {
+        sum += span->end - span->start;
+    }
+    if (span < tail && span->start < end) {
+        sum += end - greater(start, span->start);
+    }
+    *i = (uint32_t)(span - spans->at);
     return sum;
 }
 
@@ -91,29 +101,22 @@ static uint32_t first_after(const struct spans *spans, uint64_t time) {
     return i;
 }
 
-static void skip_counted(struct spans *spans, uint64_t counted) {
-    while (spans->uncounted < spans->tail && spans->at[spans->uncounted].end <= counted) {
-        spans->uncounted++;
-    }
-}
-
 /* Nothing can come to lie before the horizon any more, so it doesn't matter when that is counted. */
 static __attribute__((noinline)) void count_final(struct busy *busy) {
     struct spans *operators = &busy->operators, *executions = &busy->executions;
     uint64_t from = busy->counted, to = busy->horizon;
-    skip_counted(operators, from);
-    skip_counted(executions, from);
-    uint64_t ran = covered(operators, operators->uncounted, from, to);
-    cell_add(&busy->model->busy_ns, ran);
-    uint32_t inside = operators->uncounted;
-    for (uint32_t i = executions->uncounted; i < executions->tail && executions->at[i].start < to; i++) {
+    uint32_t inside = operators->uncounted, i = executions->uncounted;
+    cell_add(&busy->model->busy_ns, covered(operators, &operators->uncounted, from, to));
+    for (; i < executions->tail && executions->at[i].start < to; i++) {
         uint64_t start = greater(from, executions->at[i].start), end = lesser(to, executions->at[i].end);
-        while (inside < operators->tail && operators->at[inside].end <= start) {
-            inside++;
+        if (start < end) {
+            cell_add(&busy->model->gap_ns, end - start - covered(operators, &inside, start, end));
         }
-        uint64_t ran_inside = start == from && end == to ? ran : covered(operators, inside, start, end);
-        cell_add(&busy->model->gap_ns, end - start - ran_inside);
+        if (executions->at[i].end > to) {
+            break;
+        }
     }
+    executions->uncounted = i;
     busy->counted = to;
 }
 
@@ -197,7 +200,7 @@ static uint64_t past_gap(const struct busy *busy, uint64_t start, uint64_t end) 
     while (start < end) {
         uint64_t free_end = i < executions->tail ? lesser(end, greater(start, executions->at[i].start)) : end;
         if (free_end > start) {
-            gap += free_end - start - covered(operators, inside, start, free_end);
+            gap += free_end - start - covered(operators, &inside, start, free_end);
         }
         start = i < executions->tail ? greater(free_end, executions->at[i].end) : end;
         i++;

@@ -20,7 +20,7 @@
  *     getter_calls         calls of the getters that verify, and the time spent in them
  *     getter_ns
  *     producer_waits       times that an execution found its device's queue full
- *     writer_blocked_ns    time of writes that took over 100 µs: the pipe was full
+ *     writer_blocked_ns    time of writes that waited for over 100 µs: the pipe was full
  *     fault.KIND           injected faults, see fault.h
  * At rest records_made = records_written + records_lost + fault.corrupt + fault.truncated. */
 #ifndef OPSTREAM_SIM_JOURNAL_H

@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#define RETRY_NS 1000000u  /* a full pipe that doesn't block is tried again */
-#define BLOCKED_NS 100000u /* a write that took longer has met a full pipe */
+#define RETRY_NS 1000000u /* a full pipe that doesn't block is tried again */
+#define SLOW_NS 100000u   /* a write that took longer may have met a full pipe */
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -42,17 +43,34 @@ static bool write_bytes(struct writer *writer, const uint8_t *bytes, size_t coun
     return true;
 }
 
+/* How often this thread has given up its processor by itself. */
+static long waits(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
+
+/* The next write's time counts from here. */
+static void begin_write(struct writer *writer) {
+    writer->waits = waits();
+    writer->last_ns = now_ns();
+}
+
+/* A slow write has waited for the pipe, unless the thread was only made to share its processor. */
 static void count_blocked(struct writer *writer) {
     uint64_t now = now_ns();
-    if (now - writer->last_ns > BLOCKED_NS) {
-        journal_add(JOURNAL_WRITER_BLOCKED_NS, now - writer->last_ns);
+    if (now - writer->last_ns > SLOW_NS) {
+        long before = writer->waits;
+        writer->waits = waits();
+        if (writer->waits != before) {
+            journal_add(JOURNAL_WRITER_BLOCKED_NS, now - writer->last_ns);
+        }
     }
     writer->last_ns = now;
 }
 
 static void pause_for(struct writer *writer, enum fault_kind kind) {
     pause_ns(fault_time_ns(kind));
-    writer->last_ns = now_ns();
+    begin_write(writer);
 }
 
 static void put_end_before_start(struct record *record) {
@@ -159,7 +177,7 @@ static void *run(void *argument) {
             return NULL;
         }
         if (slept) {
-            writer->last_ns = now_ns();
+            begin_write(writer);
         }
         if (!record) {
             continue;

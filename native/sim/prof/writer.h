@@ -20,7 +20,8 @@ struct writer {
     pthread_t thread;
     /* The thread's own */
     struct fault_source faults;
-    uint64_t last_ns;         /* when it last did something that wasn't waiting for the pipe */
+    uint64_t last_ns;         /* when it last did something that was not waiting for the pipe */
+    long waits;               /* of this thread by then */
     struct late_record *late; /* a heap, the earliest due first */
     size_t late_count;
 };
