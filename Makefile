@@ -44,10 +44,13 @@ $(VENV)/.tested: $(VENV)/.installed
 
 # ---- tests ----
 
+# Some of the programs that they serve models with are in C++.
+test test-python test-long: TOOLS = g++:g++
+
 test: lint test-native test-python
 
 # Longer than a minute each: the whole-process tests on the sanitised engine, a minute of a real Prometheus.
-test-long: $(VENV)/.tested .tools/usr/bin/promtool $(VENV)-address/.installed
+test-long: tools $(VENV)/.tested .tools/usr/bin/promtool $(VENV)-address/.installed
 	$(BIN)/python -m pytest -m long
 	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 $(VENV)-address/bin/python -m pytest -m 'not long' tests/e2e tests/integration
 
@@ -63,7 +66,7 @@ test-native: $(VENV)/.tested
 	  $(BIN)/ctest --test-dir build/$$sanitizer --output-on-failure --no-tests=error || exit 1; \
 	done
 
-test-python: $(VENV)/.tested .tools/usr/bin/promtool
+test-python: tools $(VENV)/.tested .tools/usr/bin/promtool
 	$(BIN)/python -m pytest -m 'not long'
 
 # The same package with the engine and the simulator built under ASan and UBSan, in an environment of its own.

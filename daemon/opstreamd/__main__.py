@@ -13,7 +13,9 @@ from opstreamd.configfile import ConfigError
 COMMANDS = {
     "serve": "the daemon",
     "hosted": "supervise the workers of the hosted models",
-    "demo": "daemon and two hosted models on the simulator: one command, no configuration, no root",
+    "exec": "run a program with the agent preloaded, unchanged",
+    "sim": "a serving application on the simulator",
+    "demo": "daemon, a hosted model and two applications on the simulator: no configuration, no root",
 }
 
 

@@ -1,14 +1,19 @@
-"""`opstreamd demo`: the daemon with two hosted models on the simulator, in a temporary folder, and where to look."""
+"""`opstreamd demo`: the daemon, a hosted model and two applications on the simulator, in a temporary folder, and where
+to look."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import contextlib
+import ctypes
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +22,21 @@ from opstreamd.config import Acl, Admin, Agent, Config, Hosted, HostedModel, Sta
 from opstreamd.durations import Duration
 from opstreamd.keys import Address
 
-MODELS: Final = (
-    HostedModel("resnet50", "resnet50", device=0, interval=Duration.parse("50ms")),
-    HostedModel("llm-decode", "llm-decode", device=1, interval=Duration.parse("100ms")),
-)
+
+@dataclass(frozen=True)
+class Application:
+    """A program that serves a model and knows nothing of us; `rate` in executions per second."""
+
+    app: str
+    model: str
+    device: int
+    rate: int
+
+
+MODEL: Final = HostedModel("resnet50", "resnet50", device=0, interval=Duration.parse("50ms"))
+APPLICATIONS: Final = (Application("search", "bert-base", 1, 20), Application("chat", "llm-decode", 2, 10))
+_PR_SET_PDEATHSIG: Final = 1
+"""From <linux/prctl.h>."""
 _USUAL: Final = Web().listen_address[0]
 
 
@@ -32,8 +48,35 @@ def configuration(folder: Path, address: Address) -> Config:
         admin=Admin(socket=str(folder / "admin" / "admin.sock")),
         state=State(directory=str(folder / "state")),
         acl=Acl(simulator=True),
-        hosted=Hosted(models=MODELS),
+        hosted=Hosted(models=(MODEL,)),
     )
+
+
+@contextlib.contextmanager
+def applications(agent_socket: str) -> Iterator[None]:
+    """They run while the context lasts. To be entered while this process has one thread."""
+    libc = ctypes.CDLL(None)
+    running = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-m", "opstreamd", "sim", it.model, "--app", it.app, "--device", str(it.device)),
+                *("--rate", str(it.rate), "--agent.socket", agent_socket),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            # Whatever ends the demo ends them.
+            preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
+        )
+        for it in APPLICATIONS
+    ]
+    try:
+        yield
+    finally:
+        for child in running:
+            child.terminate()
+        for child in running:
+            child.wait()
 
 
 def free_address(usual: Address) -> Address:
@@ -50,8 +93,10 @@ def free_address(usual: Address) -> Address:
 def guide(address: Address) -> str:
     """Where to look, for people."""
     url = f"http://{address}"
+    programs = " and ".join(f"{it.app} ({it.model}, device {it.device})" for it in APPLICATIONS)
     return f"""\
-Two models run on the simulator: {" and ".join(f"{model.name} on device {model.device}" for model in MODELS)}.
+On the simulator run: the hosted model {MODEL.name} on device {MODEL.device}, and two programs that know nothing of
+opstreamd, with the agent preloaded: {programs}.
 
   {url}/          in a browser: who publishes
   {url}/metrics   for Prometheus
@@ -84,7 +129,8 @@ async def show(config: Config, seconds: float | None) -> None:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="opstreamd demo",
-        description="The daemon with two hosted models on the simulator: no NPU, no configuration, no root.",
+        description="The daemon with a hosted model and two applications on the simulator: no NPU, no configuration, "
+        "no root.",
     )
     parser.add_argument("--seconds", type=_seconds, metavar="S", help="end after so long (default: with Ctrl-C)")
     parser.add_argument(
@@ -100,7 +146,9 @@ def main(arguments: Sequence[str]) -> int:
         address = options.address or free_address(_USUAL)
         if options.address is None and address != _USUAL:
             print(f"Port {_USUAL.port} is taken, so a free one is used.", flush=True)
-        asyncio.run(show(configuration(Path(folder), address), options.seconds))
+        config = configuration(Path(folder), address)
+        with applications(config.agent.socket):
+            asyncio.run(show(config, options.seconds))
     return 0
 
 

@@ -24,6 +24,8 @@ CELLS: int = lib.OPSTREAM_CELLS
 NOBODY = 0xFFFFFFFF
 """As `daemon_uid`: obey nobody besides root and the own uid."""
 
+WAIT_FOREVER: int = lib.OPSTREAM_WAIT_FOREVER
+
 _TEXT_BYTES = 1024
 
 
@@ -103,6 +105,11 @@ def status_name(code: int) -> str:
 def acl_error_name(acl_error: int) -> str:
     """The vendor's name of an error code, "" when it isn't known."""
     return _string(lib.opstream_acl_error_name(acl_error))
+
+
+def agent_library() -> Path:
+    """The library to preload."""
+    return Path(str(_native.__file__)).parent / "libopstream_agent.so"
 
 
 def simulator_path() -> Path:
@@ -344,16 +351,17 @@ class Publisher(_Closing):
         _check(lib.opstream_publisher_open(config, out))
         self._handle = out[0]
 
-    def subscribe(self, model_id: int, device: int, name: str) -> None:
-        """Blocks while the vendor's call runs. Raises VendorError when it refuses."""
+    def subscribe(self, model_id: int, device: int, name: str, *, wait_ns: int = WAIT_FOREVER) -> None:
+        """Blocks while the vendor's call runs, for `wait_ns` at most (BUSY). Raises VendorError when it refuses."""
         acl_error = ffi.new("int *")
-        status = lib.opstream_publisher_subscribe(self._handle, model_id, device, name.encode(), acl_error)
+        status = lib.opstream_publisher_subscribe(self._handle, model_id, device, name.encode(), wait_ns, acl_error)
         _check(status, acl_error, f"cannot subscribe to model {name}")
 
-    def unsubscribe(self, model_id: int) -> None:
+    def unsubscribe(self, model_id: int, *, wait_ns: int = WAIT_FOREVER) -> None:
         """When it returns, every record made before is in the segment."""
         acl_error = ffi.new("int *")
-        _check(lib.opstream_publisher_unsubscribe(self._handle, model_id, acl_error), acl_error, "cannot unsubscribe")
+        status = lib.opstream_publisher_unsubscribe(self._handle, model_id, wait_ns, acl_error)
+        _check(status, acl_error, "cannot unsubscribe")
 
     def segment(self) -> int:
         """A descriptor of the segment, owned by the caller."""
@@ -367,6 +375,25 @@ class Publisher(_Closing):
         """Unsubscribes, says goodbye and ends its threads. A second call does nothing."""
         handle, self._handle = self._handle, ffi.NULL
         lib.opstream_publisher_close(handle)
+
+
+class PreloadedAgent:
+    """The agent that is preloaded into this process. Without one, what it is asked raises EngineError (STATE)."""
+
+    @staticmethod
+    def present() -> bool:
+        return bool(lib.opstream_agent_present())
+
+    @staticmethod
+    def attach(model_id: int, device: int, name: str) -> None:
+        acl_error = ffi.new("int *")
+        status = lib.opstream_agent_attach(model_id, device, name.encode(), acl_error)
+        _check(status, acl_error, f"cannot subscribe to model {name}")
+
+    @staticmethod
+    def detach(model_id: int) -> None:
+        acl_error = ffi.new("int *")
+        _check(lib.opstream_agent_detach(model_id, acl_error), acl_error, "cannot unsubscribe")
 
 
 class HostedModel(_Closing):

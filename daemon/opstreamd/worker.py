@@ -133,12 +133,14 @@ class Worker:
             raise Failure(Exit.PUBLISHER, f"no publisher: {error}") from error
 
     def _subscribe(self, publisher: engine.Publisher, model: engine.HostedModel) -> None:
-        """Tries until it works: the publisher stays, so that the daemon sees and counts the failures."""
+        """Asks until it works: the publisher stays, so that the daemon sees and counts the failures."""
         backoff = Backoff()
         while True:
             try:
                 publisher.subscribe(model.id, self._assignment.device, self._assignment.name)
             except engine.EngineError as error:
+                if error.code == engine.Status.STATE:
+                    break  # the publisher has tried again by itself
                 wait_seconds = backoff.after(0)
                 self._claim.report(Condition.FAILED, str(error))
                 _log.error(
@@ -147,9 +149,9 @@ class Worker:
                 )
                 self._pause_until(time.monotonic_ns() + int(wait_seconds * 1e9), publisher)
             else:
-                self._claim.report(Condition.RUNNING)
-                _log.info("model subscribed", extra=log.fields(**self._fields))
-                return
+                break
+        self._claim.report(Condition.RUNNING)
+        _log.info("model subscribed", extra=log.fields(**self._fields))
 
     def _execute(self, publisher: engine.Publisher, model: engine.HostedModel) -> NoReturn:
         done = 0

@@ -168,7 +168,7 @@ int main(int argc, char **argv) {
     close(file);
     struct opstream_publisher_config config = {.kind = OPSTREAM_KIND_HOSTED, .app = "bench", .daemon_uid = UINT32_MAX};
     ok("opstream_publisher_open", opstream_publisher_open(&config, &publisher));
-    if (opstream_publisher_subscribe(publisher, opstream_model_id(model), 0, "steady", &code) != 0) {
+    if (opstream_publisher_subscribe(publisher, opstream_model_id(model), 0, "steady", OPSTREAM_WAIT_FOREVER, &code) != 0) {
         bench_fail("opstream_publisher_subscribe", code);
     }
     int segment = opstream_publisher_segment(publisher);
@@ -203,7 +203,7 @@ int main(int argc, char **argv) {
     uint64_t end = bench_now_ns();
     atomic_store(&stop, true);
     pthread_join(sampler, NULL);
-    if (opstream_publisher_unsubscribe(publisher, opstream_model_id(model), &code) != 0) {
+    if (opstream_publisher_unsubscribe(publisher, opstream_model_id(model), OPSTREAM_WAIT_FOREVER, &code) != 0) {
         bench_fail("opstream_publisher_unsubscribe", code);
     }
     struct opstream_counters after = counters();

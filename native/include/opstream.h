@@ -79,25 +79,40 @@ struct opstream_publisher_config {
     uint32_t daemon_uid;       /* whom to obey besides root and the own uid; UINT32_MAX = nobody */
 };
 
+#define OPSTREAM_WAIT_FOREVER 0xFFFFFFFFFFFFFFFF
+
 /* Creates the process's publisher: segment, reader thread, control thread. A process has at most one (OPSTREAM_E_BUSY).
- * The vendor's libraries are looked for (OPSTREAM_E_LIBRARY) but nothing of theirs is called. Copies `config`. Any thread; does not block
- * on the daemon. The first subscription brings two handlers that stay: in exit() everything is unsubscribed first (1 s at most), and a
- * child that was forked meanwhile and calls exit() ends after its stdio is flushed, with its own status but without destructors. In such a
- * child the parent's publisher answers OPSTREAM_E_STATE, closing it does nothing, and another may be opened. */
+ * Nothing of the vendor's is looked for or called. Copies `config`. Any thread; does not block on the daemon. The first subscription brings
+ * two handlers that stay: in exit() everything is unsubscribed first (1 s at most), and a child that was forked meanwhile and calls exit()
+ * ends after its stdio is flushed, with its own status but without destructors. In such a child the parent's publisher answers
+ * OPSTREAM_E_STATE, closing it does nothing, and another may be opened. */
 int opstream_publisher_open(const struct opstream_publisher_config *config, opstream_publisher **ret_publisher);
 
 /* Subscribes a loaded model: its operators run on `device` (at most 63), and appear under the label `model` = `name` (at most 255 bytes).
- * The vendor's call is made on the control thread; this one waits for it (13 to 90 ms on hardware, for ever when the vendor hangs).
- * Any thread, after aclInit, several at once too. OPSTREAM_E_VENDOR and *ret_acl_error when the vendor refuses: counted in the segment
- * under the code. OPSTREAM_E_STATE: the model is subscribed already, or the process is in exit(). OPSTREAM_E_FULL: before its first
- * subscription the process has less than 256 MB of its cgroups' memory or less than 64 threads free, of which the vendor takes about 117 MB
- * and 19. While models are paused, the new one is too. */
-int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
+ * The vendor's call is made on the control thread; this one waits for it (13 to 90 ms on hardware), but no longer than `wait_ns`
+ * (OPSTREAM_WAIT_FOREVER = until it is done): then OPSTREAM_E_BUSY, and it will be done later.
+ * Any thread, after aclInit, several at once too. OPSTREAM_E_LIBRARY: the vendor's libraries, looked for at the first call, were not found
+ * or lack a function. OPSTREAM_E_VENDOR and *ret_acl_error when the vendor refuses: counted in the segment under the code, and tried again
+ * after 1 s to 1 min until it is unsubscribed, unless the vendor doesn't know the model (100011). While somebody else has the vendor's
+ * profiler (100042, 148046, 148047) the model's state is `paused`, else `failed`. OPSTREAM_E_STATE: the model is subscribed already, or the process is in exit(). OPSTREAM_E_FULL: before its first subscription the
+ * process has less than 256 MB of its cgroups' memory or less than 64 threads free, of which the vendor takes about 117 MB and 19. While
+ * models are paused, the new one is too. */
+int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name, uint64_t wait_ns,
+                                 int *ret_acl_error);
 
-/* Unsubscribes it: every record made before is in the segment when this returns (OPSTREAM_E_BUSY: it is unsubscribed, but records are
- * still being read after 1 s). To be called before the model is unloaded: else OPSTREAM_E_VENDOR, and the vendor keeps its half.
+/* Unsubscribes it: every record made before is in the segment when this returns (OPSTREAM_E_BUSY: it will be unsubscribed, or it is but
+ * records are still being read). To be called before the model is unloaded: else OPSTREAM_E_VENDOR, and the vendor keeps its half.
  * OPSTREAM_E_STATE: not subscribed. Any thread, several at once too. */
-int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model_id, int *ret_acl_error);
+int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model_id, uint64_t wait_ns, int *ret_acl_error);
+
+/* The same for all models: before aclFinalize. Any thread, several at once too. */
+int opstream_publisher_unsubscribe_all(opstream_publisher *publisher, uint64_t wait_ns);
+
+/* The application wants the vendor's profiler for itself: all models are unsubscribed and say `paused`, until opstream_publisher_restore
+ * has been called as often; then they come back by themselves. OPSTREAM_E_BUSY: not done in `wait_ns`; it counts all the same. Any thread,
+ * several at once too. */
+int opstream_publisher_suspend(opstream_publisher *publisher, uint64_t wait_ns);
+int opstream_publisher_restore(opstream_publisher *publisher);
 
 /* A descriptor of the publisher's segment, owned by the caller (O_CLOEXEC), or a negative status (OPSTREAM_E_SYSTEM: the application has
  * closed what isn't its own). */
@@ -109,6 +124,16 @@ int opstream_publisher_link_state(const opstream_publisher *publisher);
 /* Unsubscribes what is subscribed, says goodbye to the daemon, ends both threads and frees everything. NULL does nothing. Any thread;
  * when no other call is under way. */
 void opstream_publisher_close(opstream_publisher *publisher);
+
+/* ---- A preloaded agent ----------------------------------------------------------------------------------------------------------- */
+
+/* Not 0 when an agent is preloaded into this process (and isn't of another version). Any thread; no lock of ours. */
+int opstream_agent_present(void);
+
+/* The same as the publisher's functions, by that agent's own publisher, so that nothing is counted twice. Any thread, several at once too.
+ * OPSTREAM_E_STATE when there is no agent. */
+int opstream_agent_attach(uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
+int opstream_agent_detach(uint32_t model_id, int *ret_acl_error);
 
 /* ---- Hosting a model (hosted workers only) -------------------------------------------------------------------------------------- */
 

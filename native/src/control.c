@@ -5,20 +5,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "back_off.h"
 #include "bell.h"
+#include "command.h"
 #include "departure.h"
 #include "subscription.h"
 
-/* What the thread is asked for. On the stack of the caller, who waits. */
-struct command {
-    struct command *next;
-    bool subscribe; /* else unsubscribe */
-    uint32_t model_id, device;
-    const char *name;
-    int status, acl_error;
-    bool done;
+/* Until models are subscribed again. */
+struct wait {
+    uint64_t end_ns; /* UINT64_MAX: none wait */
+    struct back_off back_off;
 };
 
 enum stage { STAGE_RUNNING, STAGE_LEAVING, STAGE_LEFT, STAGE_STOPPING };
@@ -28,37 +26,56 @@ struct control {
     struct link *link;
     pthread_t thread;
 
-    pthread_mutex_t mutex; /* of the next four */
+    pthread_mutex_t mutex; /* of the next five */
     pthread_cond_t changed;
-    struct command *first, **last;
+    struct command_queue queue;
+    unsigned suspensions; /* that have not been taken back */
     enum stage stage;
     struct bell wake;
 
     /* the thread's own */
     struct subscriptions *subscriptions;
     bool exit_registered;
-    uint64_t resume_ns; /* when the paused models come back; UINT64_MAX: none are paused */
-    struct back_off back_off;
+    bool suspended; /* paused for the application, whatever else for */
+    struct wait pressed, failed;
 };
 
-static void obey(struct control *control, struct command *command) {
-    if (!command->subscribe) {
-        command->status = subscriptions_remove(control->subscriptions, command->model_id, &command->acl_error);
-    } else {
-        departure_set_subscribed(true); /* before the vendor's threads are there */
-        command->status = subscriptions_add(control->subscriptions, command->model_id, command->device, command->name, &command->acl_error);
-        if (command->status == OPSTREAM_OK && !control->exit_registered) {
-            control->exit_registered = true;
-            departure_register();
-        }
+/* After subscriptions have come or gone. */
+static void settle(struct control *control) {
+    bool any = subscriptions_any(control->subscriptions);
+    departure_set_subscribed(any);
+    if (any && !control->exit_registered) {
+        control->exit_registered = true;
+        departure_register();
     }
-    departure_set_subscribed(subscriptions_any(control->subscriptions));
+}
+
+static int obey(struct control *control, struct command *command) {
+    int status = OPSTREAM_OK;
+    switch (command->kind) {
+    case COMMAND_SUBSCRIBE:
+        departure_set_subscribed(true); /* before the vendor's threads are there */
+        status = subscriptions_add(control->subscriptions, command->model_id, command->device, command->name, &command->acl_error);
+        break;
+    case COMMAND_UNSUBSCRIBE:
+        status = subscriptions_remove(control->subscriptions, command->model_id, &command->acl_error);
+        break;
+    case COMMAND_UNSUBSCRIBE_ALL:
+        subscriptions_remove_all(control->subscriptions);
+        break;
+    case COMMAND_SUSPEND:
+        subscriptions_pause(control->subscriptions);
+        control->suspended = true;
+        break;
+    }
+    settle(control);
+    return status;
 }
 
 static void leave(struct control *control) {
     subscriptions_remove_all(control->subscriptions);
     departure_set_subscribed(false);
-    control->resume_ns = UINT64_MAX;
+    control->pressed.end_ns = control->failed.end_ns = UINT64_MAX;
     if (control->link) {
         link_goodbye(control->link);
     }
@@ -67,20 +84,14 @@ static void leave(struct control *control) {
 /* Does what it is asked for; returns the stage that this has led to. */
 static enum stage obey_all(struct control *control) {
     pthread_mutex_lock(&control->mutex);
-    while (control->first) {
-        struct command *command = control->first;
-        control->first = command->next;
-        if (!control->first) {
-            control->last = &control->first;
-        }
-        command->status = OPSTREAM_E_STATE;
+    for (struct command *command; (command = command_take(&control->queue)) != NULL;) {
+        int status = OPSTREAM_E_STATE;
         if (control->stage == STAGE_RUNNING) {
             pthread_mutex_unlock(&control->mutex);
-            obey(control, command);
+            status = obey(control, command);
             pthread_mutex_lock(&control->mutex);
         }
-        command->done = true;
-        pthread_cond_broadcast(&control->changed);
+        command_done(command, status, &control->changed);
     }
     enum stage stage = control->stage;
     pthread_mutex_unlock(&control->mutex);
@@ -97,22 +108,60 @@ static enum stage obey_all(struct control *control) {
     return stage;
 }
 
+static bool is_suspended(struct control *control) {
+    pthread_mutex_lock(&control->mutex);
+    bool suspended = control->suspensions > 0;
+    pthread_mutex_unlock(&control->mutex);
+    return suspended;
+}
+
+/* The application has had the vendor to itself until it took the last suspension back. */
+static void end_suspension(struct control *control) {
+    if (control->suspended && !is_suspended(control)) {
+        control->suspended = false;
+        control->pressed.end_ns = 0;
+    }
+}
+
+static void begin(struct wait *wait) {
+    wait->end_ns = back_off_begin(&wait->back_off, clock_monotonic_ns());
+}
+
+static void end(struct wait *wait) {
+    if (wait->end_ns != UINT64_MAX) {
+        back_off_end(&wait->back_off, clock_monotonic_ns());
+        wait->end_ns = UINT64_MAX;
+    }
+}
+
+static void resume(struct control *control) {
+    departure_set_subscribed(true);
+    subscriptions_resume(control->subscriptions);
+    settle(control);
+    reader_pressure(control->reader); /* of the earlier pipes, when the reader had still to read what was left in them */
+    end(&control->pressed);
+    end(&control->failed);
+}
+
+/* When what is off is to come back. */
+static uint64_t resume_ns(const struct control *control) {
+    return control->suspended ? UINT64_MAX : control->pressed.end_ns != UINT64_MAX ? control->pressed.end_ns : control->failed.end_ns;
+}
+
+/* When the pipes fill, all pause; when their time is over they come back, and so does what could not be subscribed. */
 static void relieve(struct control *control) {
     if (reader_pressure(control->reader) && subscriptions_any(control->subscriptions)) {
         subscriptions_pause(control->subscriptions);
         departure_set_subscribed(false);
-        control->resume_ns = back_off_begin(&control->back_off, clock_monotonic_ns());
+        begin(&control->pressed);
     }
-    if (clock_monotonic_ns() < control->resume_ns) {
-        return;
+    end_suspension(control);
+    if (clock_monotonic_ns() >= resume_ns(control)) {
+        resume(control);
     }
-    departure_set_subscribed(true);
-    int status = subscriptions_resume(control->subscriptions);
-    departure_set_subscribed(subscriptions_any(control->subscriptions));
-    reader_pressure(control->reader); /* of the earlier pipes, when the reader had still to read what was left in them */
-    uint64_t now_ns = clock_monotonic_ns();
-    back_off_end(&control->back_off, now_ns);
-    control->resume_ns = status == OPSTREAM_OK ? UINT64_MAX : back_off_begin(&control->back_off, now_ns);
+    if (control->failed.end_ns == UINT64_MAX && subscriptions_any_failed(control->subscriptions)) {
+        begin(&control->failed);
+    }
 }
 
 static uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
@@ -138,7 +187,7 @@ static void wait_for_work(struct control *control) {
         {.fd = -1},
     };
     uint64_t now_ns = clock_monotonic_ns();
-    uint64_t deadline_ns = earlier(now_ns + CLOCK_SECOND_NS, control->resume_ns);
+    uint64_t deadline_ns = earlier(now_ns + CLOCK_SECOND_NS, resume_ns(control));
     if (control->link) {
         uint64_t link_deadline_ns;
         link_wants(control->link, &fds[2].fd, &fds[2].events, &link_deadline_ns);
@@ -170,6 +219,7 @@ static void *run(void *argument) {
 
 /* What exists, of one whose thread doesn't run. */
 static void dismantle(struct control *control) {
+    command_queue_close(&control->queue, &control->changed);
     subscriptions_free(control->subscriptions);
     bell_close(&control->wake);
     pthread_cond_destroy(&control->changed);
@@ -203,12 +253,12 @@ static struct control *assemble(struct reader *reader, struct link *link) {
     pthread_mutex_init(&control->mutex, NULL);
     control->reader = reader;
     control->link = link;
-    control->last = &control->first;
-    control->resume_ns = UINT64_MAX;
+    command_queue_init(&control->queue);
+    control->pressed.end_ns = control->failed.end_ns = UINT64_MAX;
     return control;
 }
 
-int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link,
+int control_start(const char *library_path, struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link,
                   struct control **ret_control) {
     struct control *control = assemble(reader, link);
     if (!control) {
@@ -216,7 +266,7 @@ int control_start(const struct vendor *vendor, struct segment_writer *writer, st
     }
     int status = bell_make(&control->wake);
     if (status == OPSTREAM_OK) {
-        status = subscriptions_new(vendor, writer, reader, &control->subscriptions);
+        status = subscriptions_new(library_path, vendor, writer, reader, &control->subscriptions);
     }
     if (status == OPSTREAM_OK) {
         status = start_thread(control);
@@ -229,29 +279,56 @@ int control_start(const struct vendor *vendor, struct segment_writer *writer, st
     return OPSTREAM_OK;
 }
 
-static int ask(struct control *control, struct command *command, int *ret_acl_error) {
-    pthread_mutex_lock(&control->mutex);
-    *control->last = command;
-    control->last = &command->next;
-    bell_ring(&control->wake);
-    while (!command->done) {
-        pthread_cond_wait(&control->changed, &control->mutex);
+/* With the mutex held; lets it go. */
+static int ask(struct control *control, const struct command *wanted, uint64_t wait_ns, int *ret_acl_error) {
+    int status = OPSTREAM_E_MEMORY;
+    struct command *command = malloc(sizeof *command);
+    if (command) {
+        *command = *wanted;
+        command_put(&control->queue, command);
+        bell_ring(&control->wake);
+        status = command_wait(command, wait_ns, &control->mutex, &control->changed, ret_acl_error);
     }
     pthread_mutex_unlock(&control->mutex);
-    if (command->status == OPSTREAM_E_VENDOR) {
-        *ret_acl_error = command->acl_error;
+    return status;
+}
+
+int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, uint64_t wait_ns, int *ret_acl_error) {
+    struct command command = {.kind = COMMAND_SUBSCRIBE, .model_id = model_id, .device = device};
+    strcpy(command.name, name); /* fits: as opstream_publisher_subscribe says */
+    pthread_mutex_lock(&control->mutex);
+    return ask(control, &command, wait_ns, ret_acl_error);
+}
+
+int control_unsubscribe(struct control *control, uint32_t model_id, uint64_t wait_ns, int *ret_acl_error) {
+    struct command command = {.kind = COMMAND_UNSUBSCRIBE, .model_id = model_id};
+    pthread_mutex_lock(&control->mutex);
+    if (command_cancel(&control->queue, model_id, &control->changed)) {
+        pthread_mutex_unlock(&control->mutex);
+        return OPSTREAM_OK;
     }
-    return command->status;
+    return ask(control, &command, wait_ns, ret_acl_error);
 }
 
-int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error) {
-    struct command command = {.subscribe = true, .model_id = model_id, .device = device, .name = name};
-    return ask(control, &command, ret_acl_error);
+int control_unsubscribe_all(struct control *control, uint64_t wait_ns) {
+    pthread_mutex_lock(&control->mutex);
+    return ask(control, &(struct command){.kind = COMMAND_UNSUBSCRIBE_ALL}, wait_ns, NULL);
 }
 
-int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl_error) {
-    struct command command = {.subscribe = false, .model_id = model_id};
-    return ask(control, &command, ret_acl_error);
+int control_suspend(struct control *control, uint64_t wait_ns) {
+    pthread_mutex_lock(&control->mutex);
+    control->suspensions++;
+    return ask(control, &(struct command){.kind = COMMAND_SUSPEND}, wait_ns, NULL);
+}
+
+int control_restore(struct control *control) {
+    pthread_mutex_lock(&control->mutex);
+    int status = control->suspensions > 0 ? OPSTREAM_OK : OPSTREAM_E_STATE;
+    if (status == OPSTREAM_OK && --control->suspensions == 0) {
+        bell_ring(&control->wake);
+    }
+    pthread_mutex_unlock(&control->mutex);
+    return status;
 }
 
 void control_leave(struct control *control) {

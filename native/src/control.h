@@ -11,14 +11,18 @@
 
 struct control;
 
-/* Starts the thread. `link` may be NULL (no daemon); all four outlive the thread, and only it uses them (but link_state). Any thread. */
-int control_start(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link,
+/* Starts the thread. `vendor` is filled at the first subscription, from `library_path` (copied; may be NULL) too. `link` may be NULL (no
+ * daemon); all four outlive the thread, and only it uses them (but link_state). Any thread. */
+int control_start(const char *library_path, struct vendor *vendor, struct segment_writer *writer, struct reader *reader, struct link *link,
                   struct control **ret_control);
 
-/* Both wait until the control thread has done it; any thread, several at once. As opstream_publisher_subscribe and
- * opstream_publisher_unsubscribe say. */
-int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
-int control_unsubscribe(struct control *control, uint32_t model_id, int *ret_acl_error);
+/* All wait until the control thread has done it, or the time is over; any thread, several at once. As the opstream_publisher_… of the same
+ * name say. */
+int control_subscribe(struct control *control, uint32_t model_id, uint32_t device, const char *name, uint64_t wait_ns, int *ret_acl_error);
+int control_unsubscribe(struct control *control, uint32_t model_id, uint64_t wait_ns, int *ret_acl_error);
+int control_unsubscribe_all(struct control *control, uint64_t wait_ns);
+int control_suspend(struct control *control, uint64_t wait_ns);
+int control_restore(struct control *control);
 
 /* The process is in exit(): everything is unsubscribed, the daemon is told goodbye, and nothing is subscribed any more. Waits for it a
  * second at most. Any thread, but not the control thread. */

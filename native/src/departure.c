@@ -44,3 +44,7 @@ void departure_register(void) {
 void departure_set_subscribed(bool now) {
     atomic_store(&subscribed, now);
 }
+
+bool departure_child_of_subscribed(void) {
+    return child_of_subscribed;
+}

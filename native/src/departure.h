@@ -19,4 +19,7 @@ void departure_register(void);
 /* Whether the vendor has threads here right now, so that a child forked from now on must not run its destructors. Any thread. */
 void departure_set_subscribed(bool subscribed);
 
+/* Whether this process was forked from one that was subscribed: of the vendor's it has only what is broken. Any thread. */
+bool departure_child_of_subscribed(void);
+
 #endif

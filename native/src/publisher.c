@@ -75,20 +75,12 @@ static void copy_text(char *to, const char *text) {
 }
 
 static int fill(struct opstream_publisher *publisher, const struct opstream_publisher_config *config) {
-    struct vendor_library library;
-    int status = vendor_library_open(config->library_path, NULL, 0, &library);
-    if (status == OPSTREAM_OK) {
-        status = vendor_load(&library, NULL, 0, &publisher->vendor);
-    }
-    if (status != OPSTREAM_OK) {
-        return status;
-    }
     struct segment_identity identity = {.kind = config->kind};
     copy_text(identity.app, config->app);
     copy_text(identity.labels, config->labels);
     copy_text(identity.hosted_name, config->hosted_name);
     copy_text(identity.config_digest, config->config_digest);
-    status = segment_create(&identity, config->series_capacity ? config->series_capacity : SERIES_DEFAULT, &publisher->writer);
+    int status = segment_create(&identity, config->series_capacity ? config->series_capacity : SERIES_DEFAULT, &publisher->writer);
     if (status == OPSTREAM_OK && config->socket_path) {
         status = link_new(config->socket_path, config->daemon_uid, &publisher->writer, &publisher->link);
     }
@@ -97,7 +89,8 @@ static int fill(struct opstream_publisher *publisher, const struct opstream_publ
     }
     if (status == OPSTREAM_OK) {
         reader_on_first_record(publisher->reader, register_again, NULL);
-        status = control_start(&publisher->vendor, &publisher->writer, publisher->reader, publisher->link, &publisher->control);
+        status = control_start(config->library_path, &publisher->vendor, &publisher->writer, publisher->reader, publisher->link,
+                               &publisher->control);
     }
     return status;
 }
@@ -145,15 +138,28 @@ static bool answers(const struct opstream_publisher *publisher) {
     return publisher == atomic_load(&present);
 }
 
-int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error) {
+int opstream_publisher_subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name, uint64_t wait_ns,
+                                 int *ret_acl_error) {
     if (device >= DEVICES_MAX || strlen(name) > MODEL_NAME_BYTES) {
         return OPSTREAM_E_INVALID;
     }
-    return answers(publisher) ? control_subscribe(publisher->control, model_id, device, name, ret_acl_error) : OPSTREAM_E_STATE;
+    return answers(publisher) ? control_subscribe(publisher->control, model_id, device, name, wait_ns, ret_acl_error) : OPSTREAM_E_STATE;
 }
 
-int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model_id, int *ret_acl_error) {
-    return answers(publisher) ? control_unsubscribe(publisher->control, model_id, ret_acl_error) : OPSTREAM_E_STATE;
+int opstream_publisher_unsubscribe(opstream_publisher *publisher, uint32_t model_id, uint64_t wait_ns, int *ret_acl_error) {
+    return answers(publisher) ? control_unsubscribe(publisher->control, model_id, wait_ns, ret_acl_error) : OPSTREAM_E_STATE;
+}
+
+int opstream_publisher_unsubscribe_all(opstream_publisher *publisher, uint64_t wait_ns) {
+    return answers(publisher) ? control_unsubscribe_all(publisher->control, wait_ns) : OPSTREAM_E_STATE;
+}
+
+int opstream_publisher_suspend(opstream_publisher *publisher, uint64_t wait_ns) {
+    return answers(publisher) ? control_suspend(publisher->control, wait_ns) : OPSTREAM_E_STATE;
+}
+
+int opstream_publisher_restore(opstream_publisher *publisher) {
+    return answers(publisher) ? control_restore(publisher->control) : OPSTREAM_E_STATE;
 }
 
 int opstream_publisher_segment(opstream_publisher *publisher) {

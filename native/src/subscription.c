@@ -10,28 +10,36 @@
 
 #define METRICS_NONE 0xFF
 
+enum { INVALID_MODEL_ID = 100011, ALREADY_RUN = 100042, REPEATED_SUBSCRIBE = 148046, API_CONFLICT = 148047 };
+
 struct subscribed_model {
     uint32_t model_id, device, row;
     bool on;
 };
 
 struct subscriptions {
-    const struct vendor *vendor;
+    char *library_path;
+    struct vendor *vendor;
     struct segment_writer *writer;
     struct reader *reader;
     struct subscribed_model *models;
     size_t count, capacity;
     bool spent[DEVICES_MAX]; /* went off while another device stayed on */
-    bool paused;
-    bool begun; /* the vendor has been asked, so that it has taken what it takes */
+    bool paused;             /* all are off until subscriptions_resume, whatever is added */
+    bool found;              /* `vendor` is filled */
+    bool begun;              /* the vendor has been asked, so that it has taken what it takes */
 };
 
-int subscriptions_new(const struct vendor *vendor, struct segment_writer *writer, struct reader *reader,
+int subscriptions_new(const char *library_path, struct vendor *vendor, struct segment_writer *writer, struct reader *reader,
                       struct subscriptions **ret_subscriptions) {
     struct subscriptions *subscriptions = calloc(1, sizeof *subscriptions);
-    if (!subscriptions) {
+    char *copy = library_path ? strdup(library_path) : NULL;
+    if (!subscriptions || (library_path && !copy)) {
+        free(subscriptions);
+        free(copy);
         return OPSTREAM_E_MEMORY;
     }
+    subscriptions->library_path = copy;
     subscriptions->vendor = vendor;
     subscriptions->writer = writer;
     subscriptions->reader = reader;
@@ -44,6 +52,7 @@ void subscriptions_free(struct subscriptions *subscriptions) {
         return;
     }
     device_pipes_close();
+    free(subscriptions->library_path);
     free(subscriptions->models);
     free(subscriptions);
 }
@@ -61,6 +70,15 @@ bool subscriptions_any(const struct subscriptions *subscriptions) {
     for (size_t i = 0; i < subscriptions->count; i++) {
         if (subscriptions->models[i].on) {
             return true;
+        }
+    }
+    return false;
+}
+
+bool subscriptions_any_failed(const struct subscriptions *subscriptions) {
+    for (size_t i = 0; i < subscriptions->count; i++) {
+        if (!subscriptions->models[i].on) {
+            return !subscriptions->paused;
         }
     }
     return false;
@@ -112,11 +130,16 @@ static int try_on(struct subscriptions *subscriptions, const struct subscribed_m
     return OPSTREAM_OK;
 }
 
+/* The reader is still at what the last pipe holds, or somebody else has the vendor's profiler. */
+static bool must_wait(int status, int acl_error) {
+    return status == OPSTREAM_E_BUSY ||
+           (status == OPSTREAM_E_VENDOR && (acl_error == ALREADY_RUN || acl_error == REPEATED_SUBSCRIBE || acl_error == API_CONFLICT));
+}
+
 static int switch_on(struct subscriptions *subscriptions, struct subscribed_model *model, int *ret_acl_error) {
     int status = try_on(subscriptions, model, ret_acl_error);
-    bool too_early = status == OPSTREAM_E_BUSY && subscriptions->paused; /* the reader is still at what it was paused for */
     model->on = status == OPSTREAM_OK;
-    set_state(subscriptions, model, model->on ? MODEL_SUBSCRIBED : too_early ? MODEL_PAUSED : MODEL_FAILED);
+    set_state(subscriptions, model, model->on ? MODEL_SUBSCRIBED : must_wait(status, *ret_acl_error) ? MODEL_PAUSED : MODEL_FAILED);
     if (!model->on && !device_is_on(subscriptions, model->device)) {
         device_pipe_close(model->device);
     }
@@ -137,7 +160,7 @@ static int switch_off(struct subscriptions *subscriptions, struct subscribed_mod
 /* The states first: unsubscribing takes as long as the reader needs for what the vendor has queued, seconds when it can't follow. One flush
  * for all: then everything that the vendor had is in the pipes. */
 static void switch_all_off(struct subscriptions *subscriptions, enum segment_model_state state) {
-    int unused;
+    int unused = 0;
     for (size_t i = 0; i < subscriptions->count; i++) {
         set_state(subscriptions, &subscriptions->models[i], state);
     }
@@ -159,6 +182,12 @@ static struct subscribed_model *find(struct subscriptions *subscriptions, uint32
     return NULL;
 }
 
+static int have_vendor(struct subscriptions *subscriptions) {
+    int status = subscriptions->found ? OPSTREAM_OK : vendor_find(subscriptions->library_path, subscriptions->vendor);
+    subscriptions->found = status == OPSTREAM_OK;
+    return status;
+}
+
 static bool have_room(struct subscriptions *subscriptions) {
     if (subscriptions->count < subscriptions->capacity) {
         return true;
@@ -173,9 +202,22 @@ static bool have_room(struct subscriptions *subscriptions) {
     return true;
 }
 
+static void forget(struct subscriptions *subscriptions, struct subscribed_model *model) {
+    set_state(subscriptions, model, MODEL_UNSUBSCRIBED);
+    *model = subscriptions->models[--subscriptions->count];
+}
+
 int subscriptions_add(struct subscriptions *subscriptions, uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error) {
-    if (find(subscriptions, model_id)) {
+    struct subscribed_model *known = find(subscriptions, model_id);
+    if (known && (known->on || subscriptions->paused)) {
         return OPSTREAM_E_STATE;
+    }
+    if (known) {
+        forget(subscriptions, known);
+    }
+    int status = have_vendor(subscriptions);
+    if (status != OPSTREAM_OK) {
+        return status;
     }
     if (!subscriptions->begun && !headroom_enough()) {
         return OPSTREAM_E_FULL;
@@ -192,14 +234,14 @@ int subscriptions_add(struct subscriptions *subscriptions, uint32_t model_id, ui
         return OPSTREAM_OK;
     }
     if (subscriptions->spent[device]) {
-        int unused;
+        int unused = 0;
         switch_all_off(subscriptions, MODEL_UNSUBSCRIBED);
         for (struct subscribed_model *other = subscriptions->models; other != added; other++) {
             switch_on(subscriptions, other, &unused);
         }
     }
-    int status = switch_on(subscriptions, added, ret_acl_error);
-    if (status != OPSTREAM_OK) {
+    status = switch_on(subscriptions, added, ret_acl_error);
+    if (status == OPSTREAM_E_VENDOR && *ret_acl_error == INVALID_MODEL_ID) {
         subscriptions->count--;
     }
     return status;
@@ -217,8 +259,7 @@ int subscriptions_remove(struct subscriptions *subscriptions, uint32_t model_id,
         status = status != OPSTREAM_OK ? status : flushed;
         subscriptions->spent[removed->device] = !device_is_on(subscriptions, removed->device);
     }
-    set_state(subscriptions, removed, MODEL_UNSUBSCRIBED);
-    *removed = subscriptions->models[--subscriptions->count];
+    forget(subscriptions, removed);
     if (!subscriptions_any(subscriptions)) {
         memset(subscriptions->spent, 0, sizeof subscriptions->spent);
     }
@@ -228,7 +269,6 @@ int subscriptions_remove(struct subscriptions *subscriptions, uint32_t model_id,
 void subscriptions_remove_all(struct subscriptions *subscriptions) {
     switch_all_off(subscriptions, MODEL_UNSUBSCRIBED);
     subscriptions->count = 0;
-    subscriptions->paused = false;
 }
 
 void subscriptions_pause(struct subscriptions *subscriptions) {
@@ -237,7 +277,8 @@ void subscriptions_pause(struct subscriptions *subscriptions) {
 }
 
 int subscriptions_resume(struct subscriptions *subscriptions) {
-    int first = OPSTREAM_OK, unused;
+    int first = OPSTREAM_OK;
+    subscriptions->paused = false;
     for (size_t i = 0; i < subscriptions->count; i++) {
         if (!subscriptions->models[i].on && subscriptions->spent[subscriptions->models[i].device]) {
             switch_all_off(subscriptions, MODEL_PAUSED);
@@ -245,10 +286,9 @@ int subscriptions_resume(struct subscriptions *subscriptions) {
     }
     for (size_t i = 0; i < subscriptions->count; i++) {
         if (!subscriptions->models[i].on) {
-            int status = switch_on(subscriptions, &subscriptions->models[i], &unused);
+            int acl_error = 0, status = switch_on(subscriptions, &subscriptions->models[i], &acl_error);
             first = first != OPSTREAM_OK ? first : status;
         }
     }
-    subscriptions->paused = first != OPSTREAM_OK;
     return first;
 }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,4 +181,20 @@ int vendor_load(const struct vendor_library *library, char *text, size_t text_by
     }
     *ret_vendor = vendor;
     return OPSTREAM_OK;
+}
+
+void *vendor_loaded_function(const char *name) {
+    void *address = dlsym(RTLD_NEXT, name);
+    if (address == NULL) {
+        bool profiling = strncmp(name, "aclprof", strlen("aclprof")) == 0;
+        void *handle = find_loaded(profiling ? MSPROFILER : ASCENDCL, name);
+        address = handle != NULL ? dlsym(handle, name) : NULL;
+    }
+    return address;
+}
+
+int vendor_find(const char *library_path, struct vendor *ret_vendor) {
+    struct vendor_library library;
+    int status = vendor_library_open(library_path, NULL, 0, &library);
+    return status == OPSTREAM_OK ? vendor_load(&library, NULL, 0, ret_vendor) : status;
 }

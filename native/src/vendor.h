@@ -39,4 +39,11 @@ int vendor_library_open(const char *library_path, char *text, size_t text_bytes,
 /* Fills the table; OPSTREAM_E_LIBRARY when a function that reading needs is missing, `text` names it. */
 int vendor_load(const struct vendor_library *library, char *text, size_t text_bytes, struct vendor *ret_vendor);
 
+/* A function of the vendor's by its name, as whoever comes after the calling library would get it; NULL when its library isn't loaded or
+ * lacks it. Loads nothing. Any thread. */
+void *vendor_loaded_function(const char *name);
+
+/* Both, without words. */
+int vendor_find(const char *library_path, struct vendor *ret_vendor);
+
 #endif

@@ -98,8 +98,8 @@ static int test_fork(void) {
     CHECK(child >= 0);
     if (child == 0) {
         int acl_error;
-        CHECK_EQ_INT(opstream_publisher_subscribe(publisher, model, 0, "model", &acl_error), OPSTREAM_E_STATE);
-        CHECK_EQ_INT(opstream_publisher_unsubscribe(publisher, model, &acl_error), OPSTREAM_E_STATE);
+        CHECK_EQ_INT(opstream_publisher_subscribe(publisher, model, 0, "model", OPSTREAM_WAIT_FOREVER, &acl_error), OPSTREAM_E_STATE);
+        CHECK_EQ_INT(opstream_publisher_unsubscribe(publisher, model, OPSTREAM_WAIT_FOREVER, &acl_error), OPSTREAM_E_STATE);
         CHECK_EQ_INT(*device_pipe_write_end(0), -1);
         opstream_publisher_close(publisher);
         FILE *file = fdopen(output[1], "w");

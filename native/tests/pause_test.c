@@ -45,7 +45,7 @@ static void pause_and_resume(void) {
     uint64_t made = rig_journal("records_made");
     app_execute(0, model, 10);
     CHECK(rig_journal("records_made") > made);
-    while (opstream_publisher_unsubscribe(publisher, model, &(int){0}) == OPSTREAM_E_BUSY) {
+    while (opstream_publisher_unsubscribe(publisher, model, OPSTREAM_WAIT_FOREVER, &(int){0}) == OPSTREAM_E_BUSY) {
     }
     made = rig_journal("records_made");
     while (tally_counters(view, false).records_read < made) {

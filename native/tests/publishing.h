@@ -25,14 +25,14 @@ static opstream_publisher *open_publisher(void) {
 }
 
 static void subscribe(opstream_publisher *publisher, uint32_t model_id, uint32_t device, const char *name) {
-    int acl_error = 0, status = opstream_publisher_subscribe(publisher, model_id, device, name, &acl_error);
+    int acl_error = 0, status = opstream_publisher_subscribe(publisher, model_id, device, name, OPSTREAM_WAIT_FOREVER, &acl_error);
     if (status != OPSTREAM_OK) {
         CHECK_FAIL("%s: %s, %d", name, opstream_status_name(status), acl_error);
     }
 }
 
 static inline void unsubscribe(opstream_publisher *publisher, uint32_t model_id) {
-    int acl_error = 0, status = opstream_publisher_unsubscribe(publisher, model_id, &acl_error);
+    int acl_error = 0, status = opstream_publisher_unsubscribe(publisher, model_id, OPSTREAM_WAIT_FOREVER, &acl_error);
     if (status != OPSTREAM_OK) {
         CHECK_FAIL("model %u: %s, %d", model_id, opstream_status_name(status), acl_error);
     }

@@ -141,7 +141,7 @@ int main(void) {
     CHECK_EQ_INT(vendor_load(&library, NULL, 0, &vendor), 0);
     CHECK_EQ_INT(segment_create(&identity, 64, &writer), 0);
     CHECK_EQ_INT(reader_start(&vendor, &writer, &reader), 0);
-    CHECK_EQ_INT(subscriptions_new(&vendor, &writer, reader, &subscriptions), 0);
+    CHECK_EQ_INT(subscriptions_new(NULL, &vendor, &writer, reader, &subscriptions), 0);
     view = tally_open(dup(writer.fd));
 
     struct sigaction interrupt = {.sa_handler = on_interrupt}, after;

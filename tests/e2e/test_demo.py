@@ -19,6 +19,7 @@ FAMILIES = {
     "ascend_model_late_intervals_total": ("counter", LABELS_OF_MODELS),
     "ascend_subscribed_seconds_total": ("counter", LABELS_OF_MODELS),
 }
+SHOWN = {("opstreamd", "resnet50"): 1, ("search", "bert-base"): 1, ("chat", "llm-decode"): 1}
 GROWING = [name for name, (kind, _) in FAMILIES.items() if kind == "counter" and "late" not in name] + [
     "ascend_op_duration_seconds_count",
     "ascend_op_duration_seconds_sum",
@@ -33,14 +34,19 @@ def test_demo_shows_every_family_and_counters_that_grow(site: Site) -> None:
     address = until(lambda: re.search(r"http://[\d.]+:\d+", demo.output.read_text()), "the address")
     assert address
     daemon = Endpoint(address.group(), Watch())
-    first = daemon.until(lambda scrape: len(scrape.by("ascend_model_info", "model")) == 2, "two models")
-    first = daemon.until(lambda scrape: all(scrape.has(name) for name in GROWING), "the families")
+    first = daemon.until(lambda scrape: scrape.by("ascend_model_info", "app", "model") == SHOWN, "its models")
+    first = daemon.until(
+        lambda scrape: all(scrape.has(name, app=app) for name in GROWING for app, _ in SHOWN), "the families"
+    )
     for name, (kind, labels) in FAMILIES.items():
         assert first.types[name] == kind
         samples = [dict(its) for sample, its in first.samples if sample.startswith(name)]
         assert samples
         assert all(its.keys() - {"le"} == labels for its in samples)
-    daemon.until(lambda scrape: all(scrape.total(name) > first.total(name) for name in GROWING), "growth")
+    for app, _ in SHOWN:
+        daemon.until(
+            lambda it, app=app: all(it.total(name, app=app) > first.total(name, app=app) for name in GROWING), "growth"
+        )
     status, page = daemon.get("/")
     assert status == 200
     assert "/metrics" in page

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from opstreamd.demo import MODELS, configuration, free_address, guide, main
+from opstreamd.demo import APPLICATIONS, MODEL, configuration, free_address, guide, main
 from opstreamd.keys import Address
 
 
@@ -18,7 +18,7 @@ def test_everything_of_it_is_in_its_folder() -> None:
         assert path.startswith("/folder/")
     assert config.acl.simulator
     assert config.web.listen_address == (address,)
-    assert {model.device for model in config.hosted.models} == {0, 1}
+    assert len({model.device for model in (*config.hosted.models, *APPLICATIONS)}) == 3
 
 
 def test_a_taken_port_gives_way_to_a_free_one() -> None:
@@ -31,7 +31,8 @@ def test_a_taken_port_gives_way_to_a_free_one() -> None:
 def test_the_guide_names_the_address_and_the_models() -> None:
     text = guide(Address("127.0.0.1", 7))
     assert "http://127.0.0.1:7/metrics" in text
-    assert all(model.name in text for model in MODELS)
+    assert MODEL.name in text
+    assert all(it.app in text and it.model in text for it in APPLICATIONS)
 
 
 @pytest.mark.parametrize("flag", ["--seconds=0", "--seconds=nan", "--seconds=inf", "--web.listen-address=x"])

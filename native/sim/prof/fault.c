@@ -35,7 +35,8 @@ static uint64_t seed;
 static uint64_t gap = 2;
 static bool any_record_fault;
 static char complaint[256];
-static _Atomic uint64_t getter_calls;
+static uint64_t subscribes_well; /* calls before the first that fails */
+static _Atomic uint64_t getter_calls, subscribe_calls;
 
 const char *fault_name(enum fault_kind kind) {
     return names[kind];
@@ -132,7 +133,7 @@ static bool parse_value(const char **text, enum fault_kind kind) {
         if (!parse_number(text, &fault->number) || fault->number == 0 || fault->number > INT32_MAX) {
             return false;
         }
-        if (parse_word(text, ":") && !parse_number(text, &count)) {
+        if (parse_word(text, ":") && (!parse_number(text, &count) || (parse_word(text, "+") && !parse_number(text, &subscribes_well)))) {
             return false;
         }
         fault->left = count;
@@ -274,7 +275,7 @@ bool fault_microseconds(void) {
 
 int fault_subscribe(void) {
     struct fault_source unused = {0};
-    if (!happens(&faults[FAULT_SUBSCRIBE], &unused)) {
+    if (atomic_fetch_add(&subscribe_calls, 1) < subscribes_well || !happens(&faults[FAULT_SUBSCRIBE], &unused)) {
         return 0;
     }
     journal_add(JOURNAL_FAULTS + FAULT_SUBSCRIBE, 1);

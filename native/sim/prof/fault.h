@@ -21,7 +21,7 @@
  *     layout                  the record's fields are in another order: the getters are right, whoever reads directly is not
  *     microseconds            times are microseconds instead of nanoseconds; needs OPSTREAM_SIM_SPEED=1
  *     record-size=BYTES       a multiple of 8, 80 to 256
- *     subscribe=CODE[:N]      aclprofModelSubscribe answers CODE: always, or the first N times
+ *     subscribe=CODE[:N[+K]]  aclprofModelSubscribe answers CODE: always, or N times, after K calls that go well
  *
  * OPSTREAM_SIM_SEED (0) seeds every choice; with probabilities, a device's choices depend on nothing else. Text that doesn't parse makes
  * every aclprofModelSubscribe answer 500005 and say on stderr what is wrong and where. What was injected is in the journal, counted when

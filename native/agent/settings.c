@@ -1,0 +1,192 @@
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "label.h"
+#include "log.h"
+
+#define PUBLISH "/opstreamd/publish/agent.sock"
+#define COMMAND_LINE_BYTES 4096
+
+static struct settings settings = {.daemon_uid = UINT32_MAX};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- The application's name ---- */
+
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static void set_name(const char *name, size_t length, char *ret_name) {
+    size_t fits = label_fitting(name, length, 127);
+    memcpy(ret_name, name, fits);
+    ret_name[fits] = '\0';
+}
+
+static const char *argument_after(const char *argument, const char *end) {
+    argument += strlen(argument) + 1;
+    return argument < end ? argument : NULL;
+}
+
+static bool starts_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_interpreter(const char *program) {
+    static const char *const names[] = {"python", "pypy", "perl", "ruby", "node", "bash", "dash"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *rest = program + strlen(names[i]);
+        if (starts_with(program, names[i]) && rest[strspn(rest, "0123456789.")] == '\0') {
+            return true;
+        }
+    }
+    return strcmp(program, "sh") == 0;
+}
+
+/* NULL when the interpreter was told no file. */
+static const char *script_of(const char *argument, const char *end, bool python) {
+    while ((argument = argument_after(argument, end)) != NULL && argument[0] == '-' && argument[1] != '\0') {
+        if (python && starts_with(argument, "-m")) {
+            return argument[2] ? argument + 2 : argument_after(argument, end);
+        }
+        if (starts_with(argument, "-c") || starts_with(argument, "-e")) {
+            return NULL;
+        }
+        if (python && (strcmp(argument, "-W") == 0 || strcmp(argument, "-X") == 0)) {
+            argument = argument_after(argument, end);
+            if (!argument) {
+                return NULL;
+            }
+        }
+    }
+    return argument && argument[0] != '-' ? argument : NULL;
+}
+
+void settings_app_of(const char *arguments, size_t length, char *ret_name) {
+    const char *program = base_of(arguments), *end = arguments + length;
+    size_t bytes = strlen(program);
+    if (is_interpreter(program)) {
+        const char *script = script_of(arguments, end, program[0] == 'p' && program[1] == 'y');
+        if (script && script[0]) {
+            program = base_of(script);
+            bytes = strlen(program);
+            const char *dot = strrchr(program, '.');
+            bytes = dot && dot != program && (strcmp(dot, ".py") == 0 || strcmp(dot, ".pyc") == 0) ? (size_t)(dot - program) : bytes;
+        }
+    }
+    set_name(bytes ? program : "unknown", bytes ? bytes : strlen("unknown"), ret_name);
+}
+
+static void name_from_command_line(char *ret_name) {
+    char arguments[COMMAND_LINE_BYTES + 1] = "";
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, arguments, COMMAND_LINE_BYTES) : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    settings_app_of(arguments, length > 0 ? (size_t)length : 0, ret_name);
+}
+
+/* ---- Values ---- */
+
+static bool label_name_fits(const char *name, const char *end) {
+    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+    return length > 0 && name + length == end && !strchr("0123456789", name[0]);
+}
+
+static bool read_labels(const char *text) {
+    if (strlen(text) >= sizeof settings.labels) {
+        return false;
+    }
+    for (const char *pair = text; *pair;) {
+        const char *end = strchrnul(pair, ','), *equals = memchr(pair, '=', (size_t)(end - pair));
+        if (!equals || !label_name_fits(pair, equals)) {
+            return false;
+        }
+        pair = *end ? end + 1 : end;
+    }
+    strcpy(settings.labels, text);
+    return true;
+}
+
+static bool read_uid(const char *text) {
+    char *end;
+    errno = 0;
+    unsigned long uid = strtoul(text, &end, 10);
+    if (!strchr("0123456789", text[0]) || *end || errno || uid >= UINT32_MAX) {
+        return false;
+    }
+    settings.daemon_uid = (uint32_t)uid;
+    return true;
+}
+
+static bool read_app(const char *text) {
+    set_name(text, strlen(text), settings.app);
+    return true;
+}
+
+static bool read_socket(const char *text) {
+    if (strlen(text) >= sizeof settings.socket) {
+        return false;
+    }
+    strcpy(settings.socket, text);
+    return true;
+}
+
+/* ---- Reading ---- */
+
+static const char *value_of(const char *name) {
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+static bool is_on(const char *name) {
+    const char *value = value_of(name);
+    return value && strcmp(value, "0") != 0;
+}
+
+static void set(const char *name, bool (*accept)(const char *)) {
+    const char *value = value_of(name);
+    if (value && !accept(value)) {
+        agent_log_to(settings.log, "%s=%s is ignored: it isn't understood", name, value);
+    }
+}
+
+/* As the daemon's own (its configuration's `agent.socket`). */
+static void default_socket(void) {
+    const char *runtime = value_of("XDG_RUNTIME_DIR"), *state = value_of("XDG_STATE_HOME"), *home = value_of("HOME");
+    const char *folder = geteuid() == 0 ? "/run" : runtime ? runtime : state ? state : home;
+    const char *inside = folder == home && folder ? "/.local/state" : "";
+    int length = folder ? snprintf(settings.socket, sizeof settings.socket, "%s%s" PUBLISH, folder, inside) : 0;
+    if (length >= (int)sizeof settings.socket) {
+        settings.socket[0] = '\0';
+    }
+}
+
+static void read_environment(void) {
+    const char *log = value_of("OPSTREAM_LOG");
+    if (log && strlen(log) < sizeof settings.log) {
+        strcpy(settings.log, log);
+    }
+    settings.disable = is_on("OPSTREAM_DISABLE");
+    set("OPSTREAM_APP", read_app);
+    if (!settings.app[0]) {
+        name_from_command_line(settings.app);
+    }
+    default_socket();
+    set("OPSTREAM_SOCKET", read_socket);
+    set("OPSTREAM_LABELS", read_labels);
+    set("OPSTREAM_DAEMON_UID", read_uid);
+}
+
+const struct settings *agent_settings(void) {
+    pthread_once(&once, read_environment);
+    return &settings;
+}

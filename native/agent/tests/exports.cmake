@@ -1,0 +1,18 @@
+# cmake -DOBJDUMP=… -DLIBRARY=… -DEXPORTS=… -P exports.cmake
+# The agent gives the application what `exports` lists, all of it, and nothing else: anything more would take its place everywhere.
+execute_process(COMMAND "${OBJDUMP}" -T "${LIBRARY}" OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^\n]+" lines "${table}")
+set(found "")
+foreach(line ${lines})
+  if(line MATCHES "^[0-9a-f]+ " AND NOT line MATCHES "\\*UND\\*" AND line MATCHES "([A-Za-z0-9_]+)$")
+    list(APPEND found "${CMAKE_MATCH_1}")
+  endif()
+endforeach()
+list(SORT found)
+file(READ "${EXPORTS}" text)
+string(REGEX REPLACE "local:.*|{|global:|;|\n" " " text "${text}")
+string(REGEX MATCHALL "[A-Za-z0-9_]+" listed "${text}")
+list(SORT listed)
+if(NOT "${found}" STREQUAL "${listed}")
+  message(FATAL_ERROR "exported: ${found}\nlisted: ${listed}")
+endif()

@@ -1,0 +1,90 @@
+"""`opstreamd exec --sim --`: what a program that knows nothing of us loads and executes is counted, exactly."""
+
+from __future__ import annotations
+
+import re
+import signal
+from decimal import Decimal
+
+import pytest
+
+import applications
+from applications import Application
+from processes import Process, Site, until
+from scrapes import Scrape
+
+VARIANTS = ("file", "file-mem", "mem", "mem-mem", "config-file", "config-mem", "bundle")
+OPERATORS = {"Conv2D": 2345, "Relu": 701, "MatMulV2": 19}  # nanoseconds
+DEVICES = 2
+CONTENT = "model-[0-9a-f]{8}"
+NAMES = {"mem": CONTENT, "mem-mem": CONTENT, "config-mem": CONTENT, "bundle": "bundle-model-0"}
+"""The label `model`, where it isn't the file's name."""
+
+
+@pytest.fixture(scope="session", params=applications.ALL.values(), ids=applications.ALL)
+def application(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Application:
+    made: Application = request.param(tmp_path_factory.mktemp("application"))
+    return made
+
+
+def times(variant: str) -> int:
+    return 10 + VARIANTS.index(variant)
+
+
+def serving(site: Site, application: Application) -> Process:
+    """Every variant with a model of its own, whose operators are named after it; on two devices in turn."""
+    arguments: list[str] = []
+    for number, variant in enumerate(VARIANTS):
+        path = site.folder / f"{variant}-model.om"
+        lines = [f"op\t{i * 3000}\t{ns}\t{kind}\t{variant}/{kind}" for i, (kind, ns) in enumerate(OPERATORS.items())]
+        path.write_text("\n".join(["opstream-workload 1", *lines, ""]))
+        arguments += [variant, str(path), str(number % DEVICES), str(times(variant))]
+    site.environment |= application.environment | {"OPSTREAM_SOCKET": str(site.socket)}
+    process = site.start("exec", "--sim", "--", *application.command, *arguments)
+    until(lambda: process.output.read_text() == "executed\n", f"the end of all executions; {process.log.read_text()}")
+    return process
+
+
+def assert_counted(scrape: Scrape, app: str) -> None:
+    labels = ("app", "device", "op_type", "op_name")
+    expected = {
+        (app, str(number % DEVICES), kind, f"{variant}/{kind}"): times(variant)
+        for number, variant in enumerate(VARIANTS)
+        for kind in OPERATORS
+    }
+    assert scrape.by("ascend_op_executions_total", *labels) == expected
+    assert scrape.by("ascend_op_seconds_total", *labels) == {
+        key: Decimal(count * OPERATORS[key[2]]).scaleb(-9) for key, count in expected.items()
+    }
+    records = sum(times(variant) for variant in VARIANTS) * (len(OPERATORS) + 1)
+    assert scrape.total("opstreamd_records_read_total", app=app) == records
+    assert scrape.total("opstreamd_records_recorded_total", app=app) == records
+    names = dict(scrape.by("ascend_op_executions_total", "op_name", "model"))
+    for variant in VARIANTS:
+        found = {model for (name, model) in names if name.partition("/")[0] == variant}
+        assert len(found) == 1
+        assert re.fullmatch(NAMES.get(variant, f"{variant}-model"), found.pop())
+
+
+def counted(scrape: Scrape, app: str) -> bool:
+    records = sum(times(variant) for variant in VARIANTS) * (len(OPERATORS) + 1)
+    return scrape.by("opstreamd_records_recorded_total", "app").get((app,)) == records
+
+
+def test_every_load_is_counted_whenever_the_daemon_is_there(site: Site, application: Application) -> None:
+    process = serving(site, application)
+    late = site.serve()
+    assert_counted(late.until(lambda it: counted(it, application.app), "all records"), application.app)
+    assert late.stop() == 0
+    again = site.serve()
+    assert_counted(again.until(lambda it: counted(it, application.app), "all records"), application.app)
+    again.kill()
+    last = site.serve()
+    scrape = last.until(lambda it: counted(it, application.app), "all records")
+    assert_counted(scrape, application.app)
+    assert scrape.total("opstreamd_subscriptions", app=application.app, state="subscribed") == len(VARIANTS)
+    process.signal(signal.SIGTERM)
+    assert process.wait() == 0
+    assert process.log.read_text() == ""
+    ended = last.until(lambda it: it.total("opstreamd_publishers", state="departed") == 1, "its end")
+    assert_counted(ended, application.app)
