@@ -53,6 +53,11 @@ def plugin(folder: Path) -> Application:
     return Application((str(host), str(back_end)), {}, "plugin-server")
 
 
+def rounds(folder: Path) -> Application:
+    """Loads and unloads a model on and on: rounds.c."""
+    return Application((str(_build(folder, "gcc", "rounds.c", "rounds")),), {}, "rounds")
+
+
 def python(folder: Path) -> Application:
     headers = sysconfig.get_path("include")
     module = folder / f"acl{sysconfig.get_config_var('EXT_SUFFIX')}"

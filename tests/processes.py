@@ -51,12 +51,20 @@ class Model:
 class Process:
     """A command of the program, running. What it says is in files, so that nobody has to read along."""
 
-    def __init__(self, site: "Site", name: str, command: list[str]) -> None:
+    def __init__(self, site: "Site", name: str, command: list[str], *, user: int | None = None) -> None:
+        """As another user it has no other group than his."""
         self.output = site.folder / f"{name}.out"
         self.log = site.folder / f"{name}.log"
         with self.output.open("wb") as output, self.log.open("wb") as log:
             self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=log, env=site.environment
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=log,
+                env=site.environment,
+                user=user,
+                group=user,
+                extra_groups=None if user is None else [],
             )
         self.pid = self._child.pid
         site.started.append(self)

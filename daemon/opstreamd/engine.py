@@ -24,8 +24,7 @@ CELLS: int = lib.OPSTREAM_CELLS
 NOBODY = 0xFFFFFFFF
 """As `daemon_uid`: obey nobody besides root and the own uid."""
 
-WAIT_FOREVER: int = lib.OPSTREAM_WAIT_FOREVER
-
+_FOREVER: int = lib.OPSTREAM_WAIT_FOREVER
 _TEXT_BYTES = 1024
 
 
@@ -351,16 +350,16 @@ class Publisher(_Closing):
         _check(lib.opstream_publisher_open(config, out))
         self._handle = out[0]
 
-    def subscribe(self, model_id: int, device: int, name: str, *, wait_ns: int = WAIT_FOREVER) -> None:
-        """Blocks while the vendor's call runs, for `wait_ns` at most (BUSY). Raises VendorError when it refuses."""
+    def subscribe(self, model_id: int, device: int, name: str) -> None:
+        """Blocks while the vendor's call runs. Raises VendorError when it refuses; then it is tried again."""
         acl_error = ffi.new("int *")
-        status = lib.opstream_publisher_subscribe(self._handle, model_id, device, name.encode(), wait_ns, acl_error)
+        status = lib.opstream_publisher_subscribe(self._handle, model_id, device, name.encode(), _FOREVER, acl_error)
         _check(status, acl_error, f"cannot subscribe to model {name}")
 
-    def unsubscribe(self, model_id: int, *, wait_ns: int = WAIT_FOREVER) -> None:
+    def unsubscribe(self, model_id: int) -> None:
         """When it returns, every record made before is in the segment."""
         acl_error = ffi.new("int *")
-        status = lib.opstream_publisher_unsubscribe(self._handle, model_id, wait_ns, acl_error)
+        status = lib.opstream_publisher_unsubscribe(self._handle, model_id, _FOREVER, acl_error)
         _check(status, acl_error, "cannot unsubscribe")
 
     def segment(self) -> int:
@@ -377,23 +376,22 @@ class Publisher(_Closing):
         lib.opstream_publisher_close(handle)
 
 
-class PreloadedAgent:
-    """The agent that is preloaded into this process. Without one, what it is asked raises EngineError (STATE)."""
+def agent_attach(model_id: int, device: int, name: str) -> None:
+    """Subscribes a loaded model by this process's agent, which is loaded where none is preloaded."""
+    _load_agent()
+    acl_error = ffi.new("int *")
+    status = lib.opstream_agent_attach(model_id, device, name.encode(), acl_error)
+    _check(status, acl_error, f"cannot subscribe to model {name}")
 
-    @staticmethod
-    def present() -> bool:
-        return bool(lib.opstream_agent_present())
 
-    @staticmethod
-    def attach(model_id: int, device: int, name: str) -> None:
-        acl_error = ffi.new("int *")
-        status = lib.opstream_agent_attach(model_id, device, name.encode(), acl_error)
-        _check(status, acl_error, f"cannot subscribe to model {name}")
+def agent_detach(model_id: int) -> None:
+    _load_agent()
+    acl_error = ffi.new("int *")
+    _check(lib.opstream_agent_detach(model_id, acl_error), acl_error, "cannot unsubscribe")
 
-    @staticmethod
-    def detach(model_id: int) -> None:
-        acl_error = ffi.new("int *")
-        _check(lib.opstream_agent_detach(model_id, acl_error), acl_error, "cannot unsubscribe")
+
+def _load_agent() -> None:
+    _check(lib.opstream_agent_load(str(agent_library()).encode()))
 
 
 class HostedModel(_Closing):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from opstreamd import preload
-from opstreamd.config import Agent
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +22,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--agent.socket",
         dest="socket",
         metavar="PATH",
-        help=f"the daemon's socket (default: OPSTREAM_SOCKET, or {Agent().socket})",
+        help="the daemon's socket (default: OPSTREAM_SOCKET, else the user's own daemon's where it is there, else the "
+        "machine's)",
     )
-
-
-def socket_of(options: argparse.Namespace) -> str:
-    return str(options.socket or os.environ.get("OPSTREAM_SOCKET") or Agent().socket)
 
 
 def become(program: Path, arguments: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
@@ -55,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         program = preload.find(options.command[0])
         environ = preload.environment(
-            os.environ, app=options.app or "", socket=socket_of(options), simulator=options.sim
+            os.environ, app=options.app or "", socket=options.socket or "", simulator=options.sim
         )
     except preload.NotPossible as error:
         print(f"opstreamd exec: {error}", file=sys.stderr)

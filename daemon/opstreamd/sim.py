@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         program = preload.find(command[0])
         if options.agent:
-            environ = preload.environment(environ, app=app, socket=exec.socket_of(options))
+            environ = preload.environment(environ, app=app, socket=options.socket or "")
     except preload.NotPossible as error:
         print(f"opstreamd sim: {error}", file=sys.stderr)
         return error.status

@@ -89,7 +89,7 @@ static opstream_publisher *open_publisher(void) {
         .kind = OPSTREAM_KIND_AGENT,
         .app = settings->app,
         .labels = settings->labels[0] ? settings->labels : NULL,
-        .socket_path = settings->socket[0] ? settings->socket : NULL,
+        .socket_path = settings->socket,
         .daemon_uid = settings->daemon_uid,
     };
     opstream_publisher *publisher;
@@ -99,7 +99,7 @@ static opstream_publisher *open_publisher(void) {
         return NULL;
     }
     publish(publisher);
-    agent_log("publishing as %s to %s", settings->app, settings->socket[0] ? settings->socket : "nobody");
+    agent_log("publishing as %s to %s", settings->app, settings->socket);
     return publisher;
 }
 

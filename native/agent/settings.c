@@ -12,6 +12,7 @@
 #include "log.h"
 
 #define PUBLISH "/opstreamd/publish/agent.sock"
+#define SYSTEMS "/run" PUBLISH
 #define COMMAND_LINE_BYTES 4096
 
 static struct settings settings = {.daemon_uid = UINT32_MAX};
@@ -101,18 +102,28 @@ static bool label_name_fits(const char *name, const char *end) {
     return length > 0 && name + length == end && !strchr("0123456789", name[0]);
 }
 
+/* `app` is not one of them: it names the application where OPSTREAM_APP doesn't. */
 static bool read_labels(const char *text) {
-    if (strlen(text) >= sizeof settings.labels) {
+    char labels[sizeof settings.labels] = "";
+    if (strlen(text) >= sizeof labels) {
         return false;
     }
+    size_t length = 0;
     for (const char *pair = text; *pair;) {
         const char *end = strchrnul(pair, ','), *equals = memchr(pair, '=', (size_t)(end - pair));
         if (!equals || !label_name_fits(pair, equals)) {
             return false;
         }
+        if (equals - pair == 3 && memcmp(pair, "app", 3) == 0) {
+            if (!settings.app[0]) {
+                set_name(equals + 1, (size_t)(end - equals - 1), settings.app);
+            }
+        } else {
+            length += (size_t)sprintf(labels + length, "%s%.*s", length ? "," : "", (int)(end - pair), pair);
+        }
         pair = *end ? end + 1 : end;
     }
-    strcpy(settings.labels, text);
+    strcpy(settings.labels, labels);
     return true;
 }
 
@@ -159,14 +170,24 @@ static void set(const char *name, bool (*accept)(const char *)) {
     }
 }
 
-/* As the daemon's own (its configuration's `agent.socket`). */
-static void default_socket(void) {
+/* Where a person's own daemon has it (its configuration's `agent.socket`). */
+static void persons_socket(void) {
     const char *runtime = value_of("XDG_RUNTIME_DIR"), *state = value_of("XDG_STATE_HOME"), *home = value_of("HOME");
-    const char *folder = geteuid() == 0 ? "/run" : runtime ? runtime : state ? state : home;
+    const char *folder = runtime ? runtime : state ? state : home;
     const char *inside = folder == home && folder ? "/.local/state" : "";
     int length = folder ? snprintf(settings.socket, sizeof settings.socket, "%s%s" PUBLISH, folder, inside) : 0;
     if (length >= (int)sizeof settings.socket) {
         settings.socket[0] = '\0';
+    }
+}
+
+/* A person's own daemon, where one has been, before the machine's. */
+static void default_socket(void) {
+    if (geteuid() != 0) {
+        persons_socket();
+    }
+    if (!settings.socket[0] || (access(settings.socket, F_OK) != 0 && access(SYSTEMS, F_OK) == 0)) {
+        strcpy(settings.socket, SYSTEMS);
     }
 }
 
@@ -177,12 +198,12 @@ static void read_environment(void) {
     }
     settings.disable = is_on("OPSTREAM_DISABLE");
     set("OPSTREAM_APP", read_app);
+    set("OPSTREAM_LABELS", read_labels);
     if (!settings.app[0]) {
         name_from_command_line(settings.app);
     }
     default_socket();
     set("OPSTREAM_SOCKET", read_socket);
-    set("OPSTREAM_LABELS", read_labels);
     set("OPSTREAM_DAEMON_UID", read_uid);
 }
 

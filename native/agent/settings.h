@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 struct settings {
-    char app[128];       /* OPSTREAM_APP, else from the command line: of an interpreter the script's or module's name */
-    char socket[108];    /* OPSTREAM_SOCKET, else the daemon's own default; "" = never connects */
-    char labels[512];    /* OPSTREAM_LABELS: "a=b,c=d" */
+    char app[128];       /* OPSTREAM_APP, else `app` of OPSTREAM_LABELS, else from the command line (settings_app_of) */
+    char socket[108];    /* OPSTREAM_SOCKET, else the user's own daemon's where it is there, else the machine's */
+    char labels[512];    /* OPSTREAM_LABELS: "a=b,c=d", without `app` */
     char log[PATH_MAX];  /* OPSTREAM_LOG; "" = none */
     bool disable;        /* OPSTREAM_DISABLE=1: wrappers only forward */
     uint32_t daemon_uid; /* OPSTREAM_DAEMON_UID; UINT32_MAX = nobody besides root and the own uid */

@@ -125,13 +125,16 @@ int opstream_publisher_link_state(const opstream_publisher *publisher);
  * when no other call is under way. */
 void opstream_publisher_close(opstream_publisher *publisher);
 
-/* ---- A preloaded agent ----------------------------------------------------------------------------------------------------------- */
+/* ---- This process's agent --------------------------------------------------------------------------------------------------------- */
 
-/* Not 0 when an agent is preloaded into this process (and isn't of another version). Any thread; no lock of ours. */
-int opstream_agent_present(void);
+/* Finds the agent that is preloaded into this process, or loads the library `path` for its functions alone (it stays). OPSTREAM_E_LIBRARY:
+ * it can't be loaded, or is of another version. Any thread, several at once too. */
+int opstream_agent_load(const char *path);
 
-/* The same as the publisher's functions, by that agent's own publisher, so that nothing is counted twice. Any thread, several at once too.
- * OPSTREAM_E_STATE when there is no agent. */
+/* As opstream_publisher_subscribe and opstream_publisher_unsubscribe, by that agent's own publisher, so that nothing is counted twice. A
+ * model that it has subscribed already gets this name. They wait 500 ms and 2 s at most (OPSTREAM_E_BUSY: it will be done). OPSTREAM_E_STATE:
+ * the agent is off, as OPSTREAM_LOG tells, or the model isn't subscribed; OPSTREAM_E_LIBRARY: there is no agent. Any thread, several at once
+ * too. */
 int opstream_agent_attach(uint32_t model_id, uint32_t device, const char *name, int *ret_acl_error);
 int opstream_agent_detach(uint32_t model_id, int *ret_acl_error);
 

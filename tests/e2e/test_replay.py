@@ -1,6 +1,8 @@
-"""A hosted worker replays a profile: what /metrics says equals what the file says, to the nanosecond."""
+"""A hosted worker or a simulated application replays a profile: what /metrics says equals what the file says."""
 
+import json
 import re
+import time
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import profiles
 from expectations import OPERATOR, assert_equal, assert_nothing_lost, assert_replayed, executed, seconds
-from processes import Model, Site
+from processes import Model, Site, until
 from profiles import Profile
 from scrapes import Scrape
 
@@ -25,6 +27,24 @@ def test_every_operator_has_its_counts_and_its_time(site: Site, profile: Profile
     journal = site.journal.read()
     assert journal["records_made"] == journal["records_written"] == times * (len(profile.runs) + 1)
     assert journal["strings_made"] == journal["strings_read"]
+
+
+def test_an_application_replays_it_and_the_daemon_comes_later(site: Site, profile: Profile) -> None:
+    flags = ("--model", "m", "--iterations", "50", "--rate", "25", "--app", "a", "--agent.socket", str(site.socket))
+    process = site.start("sim", str(profile.path), *flags)
+    segment = site.segment()
+    until(
+        lambda: segment.view.counters(departed=False, now_ns=time.monotonic_ns()).records_read > 0, "its first records"
+    )
+    scrape = site.serve().until(executed(50, app="a"), "all executions")
+    assert process.wait() == 0
+    assert_replayed(scrape, profile, 50, app="a", device="0", model="m")
+    made = json.loads(process.output.read_text())
+    assert made["records"] == 50 * (len(profile.runs) + 1)
+    assert scrape.total("opstreamd_records_recorded_total", app="a") == made["records"]
+    assert scrape.by("ascend_op_duration_seconds_sum", "op_type") == {
+        (op_type,): seconds(its["nanoseconds"]) for op_type, its in made["op_types"].items()
+    }
 
 
 def test_models_side_by_side_keep_their_own_numbers(site: Site, tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +90,28 @@ def test_every_load_is_counted_whenever_the_daemon_is_there(site: Site, applicat
     assert process.log.read_text() == ""
     ended = last.until(lambda it: it.total("opstreamd_publishers", state="departed") == 1, "its end")
     assert_counted(ended, application.app)
+
+
+@pytest.mark.parametrize("staying", [0, 2])
+@pytest.mark.parametrize("rounds", [1000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_rounds_of_loads_leak_nothing(site: Site, tmp_path: Path, rounds: int, staying: int) -> None:
+    """While other devices' models stay, each round has all of them unsubscribed and subscribed again."""
+    daemon = site.serve()
+    path = site.folder / "again.om"
+    path.write_text("opstream-workload 1\nop\t0\t2000\tConv2D\tconv\n")
+    site.environment["OPSTREAM_SOCKET"] = str(site.socket)
+    command = applications.rounds(tmp_path).command
+    process = site.start("exec", "--sim", "--", *command, str(path), str(rounds), str(staying))
+    assert process.wait() == 0, process.log.read_text()
+    early, late = ([int(word) for word in line.split()] for line in process.output.read_text().splitlines())
+    assert late[:2] == early[:2]  # descriptors and threads
+    if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which keeps what is freed
+        assert late[2] - early[2] <= 512  # KiB resident
+    executions = rounds + staying
+    scrape = daemon.until(
+        lambda it: it.by("opstreamd_records_recorded_total", "app").get(("rounds",)) == 2 * executions, "all records"
+    )
+    assert scrape.by("ascend_op_executions_total", "device", "model", "op_type", "op_name") == {
+        (str(device), "again", "Conv2D", "conv"): rounds if device == 0 else 1 for device in range(1 + staying)
+    }
+    assert scrape.total("opstreamd_records_read_total", app="rounds") == 2 * executions

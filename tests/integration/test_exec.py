@@ -161,3 +161,28 @@ def test_a_workload_that_cannot_be_read_is_named(site: Site) -> None:
     done = site.run("sim", str(site.folder / "nothing.csv"), "--no-agent")
     assert done.returncode == 1
     assert "nothing.csv" in done.stderr
+
+
+# ---- told by the environment ----
+
+
+def test_the_log_tells_as_whom_and_where_it_publishes(site: Site) -> None:
+    """The user's own daemon where there is one, else the machine's."""
+    log = site.folder / "agent.log"
+    own = site.folder / "opstreamd" / "publish" / "agent.sock"
+    site.environment |= {"OPSTREAM_LOG": str(log), "XDG_RUNTIME_DIR": str(site.folder)}
+    assert site.run("sim", "resnet50", "--iterations", "1", "--app", "one").returncode == 0
+    assert site.run("sim", "resnet50", "--iterations", "1", "--app", "two", "--agent.socket", str(own)).returncode == 0
+    text = log.read_text()
+    assert " publishing as one to /run/opstreamd/publish/agent.sock\n" in text  # root's
+    assert f" publishing as two to {own}\n" in text
+    assert " on device 0 is subscribed as resnet50\n" in text
+
+
+def test_turned_off_it_publishes_nothing(site: Site) -> None:
+    log = site.folder / "agent.log"
+    site.environment |= {"OPSTREAM_LOG": str(log), "OPSTREAM_DISABLE": "1", "OPSTREAM_SOCKET": str(site.socket)}
+    done = site.run("sim", "resnet50", "--iterations", "3", "--app", "off")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["executions"] == 3
+    assert not log.exists()
