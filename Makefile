@@ -57,7 +57,7 @@ test-long: tools $(VENV)/.tested .tools/usr/bin/promtool $(VENV)-address/.instal
 lint: $(VENV)/.tested
 	$(BIN)/ruff check daemon tests native && $(BIN)/ruff format --check daemon tests native
 	$(BIN)/mypy
-	@$(BIN)/clang-format --dry-run --Werror $(filter-out %/histogram_bounds.h,$(filter %.c %.h,$(NATIVE)))
+	@$(BIN)/clang-format --dry-run --Werror $(filter-out %/histogram_bounds.h,$(filter %.c %.h,$(NATIVE))) $(wildcard tests/apps/*.c tests/apps/*.cc)
 
 test-native: $(VENV)/.tested
 	for sanitizer in address thread; do \

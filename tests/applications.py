@@ -53,6 +53,13 @@ def plugin(folder: Path) -> Application:
     return Application((str(host), str(back_end)), {}, "plugin-server")
 
 
+def dlopen(folder: Path) -> Application:
+    """The host opens the vendor's libraries, and neither it nor its plug-in links them."""
+    host = _build(folder, "gcc", "plugin_host.c", "opening-server", "-DOPEN_VENDOR", libraries="none")
+    back_end = _build(folder, "gcc", "loads.c", "libbare.so", "-shared", "-fPIC", "-Dmain=serve", libraries="none")
+    return Application((str(host), str(back_end)), {}, "opening-server")
+
+
 def rounds(folder: Path) -> Application:
     """Loads and unloads a model on and on: rounds.c."""
     return Application((str(_build(folder, "gcc", "rounds.c", "rounds")),), {}, "rounds")
@@ -65,4 +72,11 @@ def python(folder: Path) -> Application:
     return Application((sys.executable, str(SOURCES / "loads.py")), {"PYTHONPATH": str(folder)}, "loads")
 
 
-ALL = {"c": c, "c++": cpp, "python": python, "a plug-in": plugin, "libascendcl only": ascendcl_only}
+ALL = {
+    "c": c,
+    "c++": cpp,
+    "python": python,
+    "plug-in": plugin,
+    "dlopen": dlopen,
+    "libascendcl only": ascendcl_only,
+}
