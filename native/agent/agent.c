@@ -99,6 +99,9 @@ static opstream_publisher *open_publisher(void) {
         return NULL;
     }
     publish(publisher);
+    if (settings->ignored[0]) {
+        agent_log("ignored, as their values aren't understood: %s", settings->ignored);
+    }
     agent_log("publishing as %s to %s", settings->app, settings->socket);
     return publisher;
 }

@@ -41,37 +41,21 @@ static void append(const char *path, const char *line, size_t length) {
     close(fd);
 }
 
-static void log_line(const char *path, const char *format, va_list arguments) {
-    char line[LINE_BYTES];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int length = snprintf(line, sizeof line, "%lld.%03ld opstream[%d] ", (long long)now.tv_sec, now.tv_nsec / 1000000, (int)getpid());
-    vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
-    strcat(line, "\n");
-    append(path, line, strlen(line));
-}
-
-void agent_log_to(const char *path, const char *format, ...) {
-    if (!path[0]) {
-        return;
-    }
-    int error = errno;
-    va_list arguments;
-    va_start(arguments, format);
-    log_line(path, format, arguments);
-    va_end(arguments);
-    errno = error;
-}
-
 void agent_log(const char *format, ...) {
     const char *path = agent_settings()->log;
     if (!path[0]) {
         return;
     }
     int error = errno;
+    char line[LINE_BYTES];
+    struct timespec now;
     va_list arguments;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int length = snprintf(line, sizeof line, "%lld.%03ld opstream[%d] ", (long long)now.tv_sec, now.tv_nsec / 1000000, (int)getpid());
     va_start(arguments, format);
-    log_line(path, format, arguments);
+    vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
     va_end(arguments);
+    strcat(line, "\n");
+    append(path, line, strlen(line));
     errno = error;
 }

@@ -6,7 +6,4 @@
 
 void agent_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, while the settings are being read. */
-void agent_log_to(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 #endif

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "label.h"
-#include "log.h"
 
 #define PUBLISH "/opstreamd/publish/agent.sock"
 #define SYSTEMS "/run" PUBLISH
@@ -166,7 +165,8 @@ static bool is_on(const char *name) {
 static void set(const char *name, bool (*accept)(const char *)) {
     const char *value = value_of(name);
     if (value && !accept(value)) {
-        agent_log_to(settings.log, "%s=%s is ignored: it isn't understood", name, value);
+        size_t length = strlen(settings.ignored);
+        snprintf(settings.ignored + length, sizeof settings.ignored - length, "%s%s", length ? ", " : "", name);
     }
 }
 

@@ -1,5 +1,5 @@
 /* settings.h: what the environment tells the agent. Read once, at the first use, never in a constructor; later changes of the environment
- * are not seen. Any thread; no allocation. A wrong value is told in the log and counts as absent. */
+ * are not seen. Any thread; no allocation. A wrong value counts as absent. */
 #ifndef OPSTREAM_AGENT_SETTINGS_H
 #define OPSTREAM_AGENT_SETTINGS_H
 
@@ -15,6 +15,7 @@ struct settings {
     char log[PATH_MAX];  /* OPSTREAM_LOG; "" = none */
     bool disable;        /* OPSTREAM_DISABLE=1: wrappers only forward */
     uint32_t daemon_uid; /* OPSTREAM_DAEMON_UID; UINT32_MAX = nobody besides root and the own uid */
+    char ignored[128];   /* the variables whose values aren't understood: "OPSTREAM_A, OPSTREAM_B" */
 };
 
 const struct settings *agent_settings(void);

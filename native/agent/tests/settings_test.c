@@ -62,6 +62,7 @@ static void with(char **variables, void (*check)(const struct settings *settings
 static void check_defaults(const struct settings *settings) {
     CHECK_EQ_STR(settings->app, "settings_test");
     CHECK_EQ_STR(settings->labels, "");
+    CHECK_EQ_STR(settings->ignored, "");
     CHECK_EQ_STR(settings->log, "");
     CHECK(!settings->disable);
     CHECK(settings->daemon_uid == UINT32_MAX);
@@ -82,6 +83,7 @@ static void check_app_label(const struct settings *settings) {
 }
 
 static void check_wrong_values(const struct settings *settings) {
+    CHECK_EQ_STR(settings->ignored, "OPSTREAM_LABELS, OPSTREAM_DAEMON_UID");
     CHECK_EQ_STR(settings->app, "settings_test");
     CHECK_EQ_STR(settings->labels, "");
     CHECK(settings->daemon_uid == UINT32_MAX);
