@@ -65,6 +65,11 @@ def rounds(folder: Path) -> Application:
     return Application((str(_build(folder, "gcc", "rounds.c", "rounds")),), {}, "rounds")
 
 
+def exits(folder: Path) -> Application:
+    """Calls exit() while it executes: exits.c."""
+    return Application((str(_build(folder, "gcc", "exits.c", "exits")),), {}, "exits")
+
+
 def python(folder: Path) -> Application:
     headers = sysconfig.get_path("include")
     module = folder / f"acl{sysconfig.get_config_var('EXT_SUFFIX')}"

@@ -10,6 +10,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void (*leave)(void);
 static void (*forked)(void);
 static atomic_bool subscribed;
+static atomic_bool settled;      /* the vendor has registered all that it registers */
 static bool child_of_subscribed; /* written in the child while it has one thread */
 
 static void on_fork(void) {
@@ -39,6 +40,17 @@ void departure_prepare(void (*leave_function)(void), void (*forked_function)(voi
 
 void departure_register(void) {
     on_exit(at_exit, NULL);
+}
+
+void departure_register_last(void) {
+    departure_register();
+    atomic_store(&settled, true);
+}
+
+void departure_others_registered(void) {
+    if (atomic_load_explicit(&subscribed, memory_order_relaxed) && !atomic_load_explicit(&settled, memory_order_relaxed)) {
+        departure_register();
+    }
 }
 
 void departure_set_subscribed(bool now) {

@@ -12,9 +12,14 @@
  * (async-signal-safe). */
 void departure_prepare(void (*leave)(void), void (*forked)(void));
 
-/* Registers the exit handler. To be called when the vendor's first subscription stands and again when its first record has been decoded:
- * handlers run last in, first out, and the vendor's are registered at these two moments. Any thread. */
+/* Registers the exit handler. To be called when the vendor's first subscription stands and, as the last, when its first record has been
+ * decoded: handlers run last in, first out, and the vendor's are registered before these two moments. Any thread. */
 void departure_register(void);
+void departure_register_last(void);
+
+/* Somebody has registered a handler, maybe the vendor. Who can tell calls it at once: exit() could come before the reader has anything to
+ * decode. Any thread, at any time, also before anything else of this library has been called. */
+void departure_others_registered(void);
 
 /* Whether the vendor has threads here right now, so that a child forked from now on must not run its destructors. Any thread. */
 void departure_set_subscribed(bool subscribed);

@@ -52,7 +52,7 @@ static void forget_publisher(void) {
 
 static void register_again(void *unused) {
     (void)unused;
-    departure_register();
+    departure_register_last();
 }
 
 static bool fits(const char *text, size_t bytes) {

@@ -115,3 +115,28 @@ def test_rounds_of_loads_leak_nothing(site: Site, tmp_path: Path, rounds: int, s
         (str(device), "again", "Conv2D", "conv"): rounds if device == 0 else 1 for device in range(1 + staying)
     }
     assert scrape.total("opstreamd_records_read_total", app="rounds") == 2 * executions
+
+
+@pytest.fixture(scope="session")
+def exits(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    return applications.exits(tmp_path_factory.mktemp("exits")).command
+
+
+def assert_ends_as_alone(site: Site, command: tuple[str, ...], microseconds: int) -> None:
+    path = site.folder / "model.om"
+    path.write_text("opstream-workload 1\nop\t0\t2000\tConv2D\tconv\nop\t2500\t100\tRelu\trelu\n")
+    site.environment["OPSTREAM_SOCKET"] = str(site.socket)
+    done = site.run("exec", "--sim", "--", *command, str(path), str(microseconds), "7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "ending\n", "")
+
+
+def test_exit_between_the_first_record_and_its_decoding(site: Site, exits: tuple[str, ...]) -> None:
+    """The vendor has registered its destructors then, and the reader knows nothing of them yet."""
+    site.simulate("stall=count:1@300ms")
+    assert_ends_as_alone(site, exits, 20_000)
+
+
+@pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_exit_in_a_burst(site: Site, exits: tuple[str, ...], times: int) -> None:
+    for i in range(times):
+        assert_ends_as_alone(site, exits, 100 * i)
