@@ -19,8 +19,7 @@ static const char *const usual_folders[] = {
     "/usr/local/Ascend/cann/lib64",
 };
 
-/* ---- A library that is loaded already
- * -------------------------------------------------------------------------------------------------- */
+/* ---- A library that is loaded already ---- */
 
 /* What the dynamic linker would give a caller after us. It may have come under any name, and a preloaded agent is passed over. */
 static void *find_next(const char *function) {
@@ -63,8 +62,7 @@ static void *find_loaded(const char *soname, const char *function) {
     return handle != NULL ? handle : find_by_path(soname);
 }
 
-/* ---- A library that is not
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- A library that is not ---- */
 
 static void *load_from(const char *folder, size_t folder_length, const char *soname) {
     char path[PATH_MAX];
@@ -146,8 +144,7 @@ int vendor_library_open(const char *library_path, char *text, size_t text_bytes,
     return OPSTREAM_OK;
 }
 
-/* ---- Functions
- * --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Functions ---- */
 
 struct function {
     const char *name;
