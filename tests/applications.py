@@ -70,6 +70,11 @@ def exits(folder: Path) -> Application:
     return Application((str(_build(folder, "gcc", "exits.c", "exits")),), {}, "exits")
 
 
+def last_thread(folder: Path) -> Application:
+    """Its main thread ends first: last_thread.c."""
+    return Application((str(_build(folder, "gcc", "last_thread.c", "last-thread")),), {}, "last-thread")
+
+
 def python(folder: Path) -> Application:
     headers = sysconfig.get_path("include")
     module = folder / f"acl{sysconfig.get_config_var('EXT_SUFFIX')}"

@@ -6,7 +6,8 @@
 
 It is the same agent, with the same environment variables (README): where one is preloaded, that one is asked, and
 nothing is counted twice; else it is loaded at the first call. Only wrong arguments raise: with anything else wrong the
-answer is False, and the logger "opstreamd.agent" says why. Any thread. A forked child starts anew.
+answer is False, and the logger "opstreamd.agent" says why, where the program has set up logging. Any thread. A forked
+child starts anew.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ NAME_BYTES_MAX = 255
 def attach(model_id: int, *, name: str, device: int = 0) -> bool:
     """Subscribes a loaded model, whose operators run on `device`. One that is subscribed already gets this name.
 
-    To be called after aclInit has returned. Waits for the vendor's call, 500 ms at most: then it is done later.
+    To be called after aclInit has returned. Waits for the vendor's call, 500 ms at most: then it is done later. False:
+    it isn't subscribed; unless the vendor doesn't know the model it is tried again now and then, until it is detached.
     """
     _check_number(model_id, MODEL_ID_MAX, "model_id")
     _check_number(device, DEVICE_MAX, "device")

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--rate", type=_rate, metavar="R", help="executions per second (default: one after the other)")
     pace.add_argument("--unthrottled", action="store_true", help="executions take no time but what the profiler takes")
-    exec.add_flags(parser)
+    exec.add_flags(parser, "OPSTREAM_APP, or the model's name")
     parser.add_argument("--no-agent", dest="agent", action="store_false", help="without the agent")
     options = parser.parse_args(arguments)
     model = options.model or Path(options.workload).stem

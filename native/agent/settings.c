@@ -86,7 +86,10 @@ void settings_app_of(const char *arguments, size_t length, char *ret_name) {
 
 static void name_from_command_line(char *ret_name) {
     char arguments[COMMAND_LINE_BYTES + 1] = "";
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/thread-self/cmdline", O_RDONLY | O_CLOEXEC); /* the process's own is empty once its main thread has ended */
+    if (fd < 0) {
+        fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); /* before Linux 3.17 */
+    }
     ssize_t length = fd >= 0 ? read(fd, arguments, COMMAND_LINE_BYTES) : 0;
     if (fd >= 0) {
         close(fd);

@@ -11,6 +11,7 @@
 #include "bell.h"
 #include "command.h"
 #include "departure.h"
+#include "residents.h"
 #include "subscription.h"
 
 /* Until models are subscribed again. */
@@ -202,9 +203,22 @@ static void wait_for_work(struct control *control) {
     }
 }
 
+/* As the C library does when the last thread ends. */
+static _Noreturn void end_process(struct control *control) {
+    sigset_t none;
+    leave(control);
+    pthread_mutex_lock(&control->mutex);
+    control->stage = STAGE_LEFT; /* the exit handler has nothing to wait for */
+    pthread_mutex_unlock(&control->mutex);
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+    exit(0);
+}
+
 static void *run(void *argument) {
     struct control *control = argument;
-    pthread_setname_np(pthread_self(), "opstream-control");
+    pthread_setname_np(pthread_self(), RESIDENTS_OURS "ctl");
+    bool alone = false;
     while (obey_all(control) != STAGE_STOPPING) {
         subscriptions_check(control->subscriptions);
         relieve(control);
@@ -212,6 +226,11 @@ static void *run(void *argument) {
             link_step(control->link, clock_monotonic_ns());
         }
         wait_for_work(control);
+        bool was_alone = alone;
+        alone = residents_are_ours();
+        if (alone && was_alone) {
+            end_process(control);
+        }
     }
     leave(control);
     return NULL;

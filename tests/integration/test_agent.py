@@ -140,3 +140,24 @@ def test_exit_between_the_first_record_and_its_decoding(site: Site, exits: tuple
 def test_exit_in_a_burst(site: Site, exits: tuple[str, ...], times: int) -> None:
     for i in range(times):
         assert_ends_as_alone(site, exits, 100 * i)
+
+
+def test_a_program_whose_main_thread_ends_first(site: Site, tmp_path: Path) -> None:
+    """It lives as long as it has a thread of its own, with all signals blocked too, and ends with the last."""
+    daemon = site.serve()
+    path = site.folder / "model.om"
+    path.write_text("opstream-workload 1\nop\t0\t2000\tConv2D\tconv\n")
+    site.environment["OPSTREAM_SOCKET"] = str(site.socket)
+    process = site.start("exec", "--sim", "--", *applications.last_thread(tmp_path).command, str(path))
+    until(lambda: process.output.read_text() == "serving\n", f"its model; {process.log.read_text()}")
+    looked = subscribed_seconds(daemon.scrape())
+    daemon.until(lambda it: subscribed_seconds(it) > looked + 3, "looks at who is left")
+    process.signal(signal.SIGTERM)
+    assert process.wait() == 0
+    assert process.output.read_text() == "serving\ndone\n"
+    scrape = daemon.until(lambda it: it.total("opstreamd_publishers", state="departed") == 1, "its end")
+    assert scrape.total("ascend_op_executions_total", app="last-thread", op_name="conv") == 1
+
+
+def subscribed_seconds(scrape: Scrape) -> Decimal:
+    return scrape.by("ascend_subscribed_seconds_total", "app").get(("last-thread",), Decimal(0))

@@ -67,6 +67,8 @@ def test_what_is_preloaded_already_stays_in_front(site: Site) -> None:
 def test_arguments_of_the_program_are_left_alone(site: Site) -> None:
     done = exec_(site, "--", SHELL, "-c", 'echo "$@"', "zero", "--app", "x", "--", "--sim")
     assert done.stdout == b"--app x -- --sim\n"
+    assert exec_(site, "--app=a", SHELL, "-c", 'echo "$@"', "zero", "--app", "x", "--").stdout == b"--app x --\n"
+    assert exec_(site, "--app", "a").returncode == 2
 
 
 # ---- programs that it can't ride in ----
@@ -101,6 +103,8 @@ def test_a_script_is_judged_by_its_interpreter(site: Site) -> None:
     script.write_text("#!/bin/sh\nexit 9\n")
     script.chmod(0o755)
     assert exec_(site, "--", str(script)).returncode == 9
+    script.write_text('exit "$1"\n')  # as a shell would run it
+    assert exec_(site, "--", str(script), "8").returncode == 8
     script.write_text(f"#!{compiled(site.folder, '-static')}\n")
     assert exec_(site, "--", str(script)).returncode == 126
 
