@@ -29,6 +29,16 @@ def executed(times: int, **where: str) -> Callable[[Scrape], bool]:
     return lambda scrape: executions(scrape, **where) >= times
 
 
+def all_executed(times: int, **where: str) -> Callable[[Scrape], bool]:
+    """The same, and all that was read is in the totals too, which may be a batch behind."""
+    return lambda scrape: executions(scrape, **where) >= times and settled(scrape)
+
+
+def settled(scrape: Scrape) -> bool:
+    counted = scrape.total("ascend_op_executions_total") + scrape.total(EXECUTIONS)
+    return counted == scrape.total("opstreamd_records_recorded_total")
+
+
 def rejected(scrape: Scrape) -> dict[str, int]:
     """Records rejected, by reason."""
     return {reason: int(count) for (reason,), count in scrape.by("opstreamd_records_rejected_total", "reason").items()}

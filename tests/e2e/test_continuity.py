@@ -6,6 +6,7 @@ import pytest
 
 from expectations import (
     OPERATOR,
+    all_executed,
     assert_as_segments,
     assert_nothing_lost,
     assert_replayed,
@@ -41,7 +42,7 @@ def test_workers_that_were_there_before_the_daemon(site: Site, summary: Profile)
     until(
         lambda: site.journal.path.exists() and site.journal.read().get("records_written") == records, "all executions"
     )
-    scrape = site.serve().until(executed(40), "what was executed before")
+    scrape = site.serve().until(all_executed(40), "what was executed before")
     assert_replayed(scrape, summary, 40, app="opstreamd", device="0", model="early")
     assert_nothing_lost(scrape, records)
 
@@ -56,7 +57,7 @@ def test_daemon_killed_in_the_middle(site: Site, summary: Profile, supervise: bo
         daemon.until(executed(so_far), f"{so_far} executions")
         daemon.kill()
         daemon = site.serve()
-    scrape = daemon.until(executed(300), "all executions")
+    scrape = daemon.until(all_executed(300), "all executions")
     assert_replayed(scrape, summary, 300, model="surviving")
     assert_nothing_lost(scrape, 300 * (len(summary.runs) + 1))
     assert len(site.segments()) == 1, "a worker was not adopted"
@@ -90,7 +91,7 @@ def test_killed_worker_is_replaced_and_its_series_go_on(site: Site, steady: Prof
     first = site.segment()
     site.kill(first.pid)
     before = executions(first.exposition())
-    scrape = daemon.until(executed(before + 100), "all executions of the second worker")
+    scrape = daemon.until(all_executed(before + 100), "all executions of the second worker")
     assert executions(scrape) == before + 100
     assert scrape.total("opstreamd_hosted_restarts_total", model="again") == 1
     second = site.segment()
@@ -159,7 +160,7 @@ def test_series_end_together_when_retention_has_passed(site: Site, summary: Prof
     )
     daemon = site.serve()
     hosted = site.hosted()
-    daemon.until(executed(40), "all executions")
+    daemon.until(all_executed(40), "all executions")
     site.watch.mortal = {"opstreamd"}
     hosted.stop()
     scrape = daemon.until(lambda scrape: not scrape.has("ascend_op_executions_total"), "the end of the series")
@@ -186,7 +187,7 @@ def test_signals_end_everything_in_good_order(site: Site, summary: Profile, numb
 def test_last_scrape_before_the_end_has_everything(site: Site, summary: Profile) -> None:
     site.configure(Model("finished", summary.path, executions=40))
     daemon = site.serve()
-    scrape = daemon.until(executed(40), "all executions")
+    scrape = daemon.until(all_executed(40), "all executions")
     segment = site.segment()
     assert daemon.stop() == 0
     assert site.processes() == []

@@ -8,6 +8,7 @@ import pytest
 
 from expectations import (
     OPERATOR,
+    all_executed,
     assert_nothing_lost,
     assert_replayed,
     executed,
@@ -106,7 +107,7 @@ def assert_good_records_are_exact(scrape: Scrape, profile: Profile, recorded: in
 def test_getters_take_over_when_the_record_is_another(site: Site, summary: Profile, fault: str) -> None:
     site.simulate(fault)
     site.configure(Model("other", summary.path, executions=N))
-    scrape = site.serve().until(executed(N), "all executions")
+    scrape = site.serve().until(all_executed(N), "all executions")
     assert scrape.by("opstreamd_reader_path", "path", app="opstreamd") == {("getters",): 1}
     assert_replayed(scrape, summary, N, model="other")
     assert_nothing_lost(scrape, N * (len(summary.runs) + 1))
@@ -116,7 +117,7 @@ def test_failed_subscription_is_counted_and_tried_again(site: Site, summary: Pro
     site.simulate("subscribe=148046:2")
     site.configure(Model("refused", summary.path, executions=N))
     daemon = site.serve()
-    scrape = daemon.until(executed(N), "all executions")
+    scrape = daemon.until(all_executed(N), "all executions")
     assert scrape.total("opstreamd_subscribe_errors_total", app="opstreamd", code="148046") == 2
     assert scrape.total("opstreamd_subscriptions", app="opstreamd", state="subscribed") == 1
     assert scrape.total("opstreamd_subscriptions", app="opstreamd", state="failed") == 0

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import profiles
-from expectations import executed, executions
+from expectations import all_executed, executed, executions
 from processes import Model, Site, until
 from profiles import Profile
 
@@ -26,7 +26,7 @@ BOUNDS = [0.0, *(float(f"{step}e{power}") for power in range(-6, 0) for step in 
 
 def test_promtool_has_nothing_to_say(site: Site, summary: Profile) -> None:
     site.configure(Model("checked", summary.path, executions=40))
-    text = site.serve().until(executed(40), "all executions").text
+    text = site.serve().until(all_executed(40), "all executions").text
     command = [_program("promtool"), "check", "metrics"]
     checked = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
